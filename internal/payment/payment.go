@@ -15,7 +15,7 @@ import (
 
 // Errors of providers; everything else that a provider returns is to be read as ErrUnavailable.
 var (
-	// ErrNotAuthentic: a notice whose signature or time does not hold. Answered 401; nothing of it may be believed or logged.
+	// ErrNotAuthentic: a notice whose signature, time or shape does not hold. Answered 401; nothing of it may be believed or logged.
 	ErrNotAuthentic = errors.New("the notice is not authentic")
 	// ErrDeclined: a final no. Repeating the same call gives the same answer.
 	ErrDeclined = errors.New("the payment provider declined")
@@ -42,7 +42,7 @@ const (
 type OpenRequest struct {
 	PaymentID   string      // the engine's id; the idempotency key of the call
 	Price       money.Money // more than zero
-	ExpiresAt   time.Time   // from this instant on the session can no longer be paid
+	ExpiresAt   time.Time   // after this instant the session can no longer be paid; must not be over yet
 	ReturnURL   string      // where the buyer's browser goes afterwards
 	Description string      // one line that the buyer reads on the provider's page
 	Email       string
@@ -56,7 +56,7 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// State is what a provider knows of a payment. Amounts are zero, without a currency, while nothing was charged.
+// State is what a provider knows of a payment. While nothing was charged both amounts are zero; a payment that it does not know has no currency either.
 type State struct {
 	Status    Status
 	Reference string
@@ -78,8 +78,8 @@ type Notice struct {
 	PaymentID string
 	Reference string
 	Status    Status
-	Charged   money.Money
-	At        time.Time // when it happened, by the provider's clock
+	Charged   money.Money // zero unless Succeeded
+	At        time.Time   // when it happened, by the provider's clock
 }
 
 // Provider moves money. All methods are safe for concurrent use and none may be called while a database transaction is open.
@@ -94,6 +94,7 @@ type Provider interface {
 	Close(ctx context.Context, paymentID string) (State, error)
 	// Refund is idempotent by RefundID. More than what was charged and not yet refunded is ErrDeclined.
 	Refund(ctx context.Context, r RefundRequest) error
-	// ReadNotice proves the signature and the time window over the raw body before it parses a byte of it; ErrNotAuthentic otherwise.
+	// ReadNotice proves the signature and the time window over the raw body before it parses a byte of it; ErrNotAuthentic otherwise, and for what
+	// no honest provider sends. An authentic notice about something else than a payment's end has Status Unknown: answer 200 and forget it.
 	ReadNotice(h http.Header, body []byte, now time.Time) (Notice, error)
 }
