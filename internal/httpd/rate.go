@@ -84,9 +84,14 @@ func (l *Limiter[K]) Allow(key K, now time.Time) Decision {
 	defer s.mu.Unlock()
 	full, known := s.full[key]
 	full = max(full, at)
-	// The bucket holds Quota tokens: it may be at most Quota steps away from being full.
-	debt := time.Duration(full-at) + l.step
+	// The bucket holds Quota tokens: it is at most Quota steps away from being full, unless the clock was set back. Then it
+	// counts as empty from now on, instead of locking the key out for as long.
 	room := l.step * time.Duration(l.rate.Quota)
+	if latest := at + int64(room); full > latest {
+		full = latest
+		s.full[key] = full
+	}
+	debt := time.Duration(full-at) + l.step
 	if debt > room {
 		return Decision{Reset: debt - l.step, RetryAfter: debt - room}
 	}

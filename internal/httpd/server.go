@@ -23,7 +23,7 @@ const (
 	WriteTimeout      = 30 * time.Second // from the end of the headers to the end of the answer; streams lift it
 	IdleTimeout       = 75 * time.Second // longer than the 60 s of common proxies, which should be the ones to hang up
 	MaxHeaderBytes    = 16 << 10
-	MaxConnections    = 50_000 // one more is closed at once
+	MaxConnections    = 50_000 // unless configured; one more is closed at once
 	maxScrapes        = 4
 )
 
@@ -40,6 +40,8 @@ type Config struct {
 	TLS     *tls.Config         // nil: plain
 	Pprof   bool                // serve profiles on OpsAddr
 	Log     *slog.Logger
+
+	MaxConnections int // of the main listener; 0: MaxConnections
 
 	// DrainDelay is the time between /readyz failing and the listener closing, for load balancers to notice. StopTimeout bounds
 	// the wait for requests after that.
@@ -59,6 +61,9 @@ type Server struct {
 
 // Listen opens the listeners. Whoever does not call Serve must call Close.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.MaxConnections < 1 {
+		cfg.MaxConnections = MaxConnections
+	}
 	s := &Server{cfg: cfg, streams: make(chan struct{})}
 	var listen net.ListenConfig
 	var err error
@@ -178,7 +183,7 @@ func (s *Server) serveMain() error {
 func (s *Server) countConnections(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		if s.connections.Add(1) > MaxConnections {
+		if s.connections.Add(1) > int64(s.cfg.MaxConnections) {
 			_ = c.Close() // it was never used
 		}
 	case http.StateClosed, http.StateHijacked:
