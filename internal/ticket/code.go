@@ -1,3 +1,5 @@
+// Package ticket turns confirmed bookings into tickets: it consumes booking messages, issues one signed code per place, and draws
+// it.
 package ticket
 
 import (
