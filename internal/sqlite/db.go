@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
@@ -33,14 +35,24 @@ const (
 // DB is an open database file. Everything that writes goes through one connection, so no writer ever meets SQLITE_BUSY
 // from this process; readers see the last commit without waiting.
 type DB struct {
-	write *sql.DB
-	read  *sql.DB
+	write  *sql.DB
+	read   *sql.DB
+	writer chan *writer // holds the one writer while it is free: waiting for it is first come, first served
 
+	now                 func() time.Time
+	prepared            sync.Map // query -> *sql.Stmt, for reading
 	commits, statements atomic.Int64
 }
 
-// Options of Open. The zero value is safe.
+// writer is the writing connection with the statements that were prepared on it. The texts are constants of this package, so there are few.
+type writer struct {
+	conn     *sql.Conn
+	prepared map[string]*sql.Stmt
+}
+
+// Options of Open.
 type Options struct {
+	Now func() time.Time // the clock of this store; required
 	// Relaxed trades the last commits before a power loss (synchronous=NORMAL instead of FULL) for speed; a crash of the
 	// process loses nothing either way.
 	Relaxed bool
@@ -65,7 +77,7 @@ func openFile(ctx context.Context, path string, o Options) (*DB, error) {
 		v := url.Values{"_pragma": append(extra, pragmas...), "_txlock": {"immediate"}}
 		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
 	}
-	db := &DB{}
+	db := &DB{now: o.Now, writer: make(chan *writer, 1)}
 	var err error
 	if db.write, err = sql.Open("sqlite", dsn()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -81,6 +93,11 @@ func openFile(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	db.read.SetMaxOpenConns(readers)
 	db.read.SetMaxIdleConns(readers)
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.read.Close(), db.write.Close())
+	}
+	db.writer <- &writer{conn: conn, prepared: map[string]*sql.Stmt{}}
 	return db, nil
 }
 
@@ -97,9 +114,10 @@ func (db *DB) migrate(ctx context.Context) error {
 	return err
 }
 
-// Close waits for what runs and closes the file; the write-ahead log is folded in.
+// Close waits for the transaction under way and closes the file; the write-ahead log is folded in.
 func (db *DB) Close() error {
-	return errors.Join(db.read.Close(), db.write.Close())
+	w := <-db.writer
+	return errors.Join(w.conn.Close(), db.read.Close(), db.write.Close())
 }
 
 // Ping says whether the database answers.
@@ -112,56 +130,128 @@ func (db *DB) Ping(ctx context.Context) error {
 func (db *DB) Commits() int64    { return db.commits.Load() }
 func (db *DB) Statements() int64 { return db.statements.Load() }
 
+// clock is the store's time: the process' clock in whole milliseconds. Read inside a transaction it is read after the (one) lock was taken.
+func (db *DB) clock() time.Time { return db.now().Truncate(time.Millisecond).UTC() }
+
 // update runs f in one transaction that has the write lock from its beginning. An error of f or of the commit rolls back.
-func (db *DB) update(ctx context.Context, f func(*tx) error) error {
+func (db *DB) update(ctx context.Context, f func(*tx) error) (err error) {
+	var w *writer
+	select {
+	case w = <-db.writer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { db.writer <- w }()
 	// The context ends the wait for the writer, never a transaction under way: a batch carries other people's commands.
-	conn, err := db.write.Conn(ctx)
-	if err != nil {
+	t := &tx{db: db, w: w, ctx: context.WithoutCancel(ctx)}
+	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	t.writes = 0 // SQLite counts the last change before BEGIN as BEGIN's
+	committed := false
+	defer func() {
+		if committed {
+			return
+		}
+		if _, e := t.exec("ROLLBACK"); e != nil { // also on a panic of f: the connection must come back clean
+			err = errors.Join(err, fmt.Errorf("rollback: %w", e))
+		}
+	}()
+	if err := f(t); err != nil {
 		return err
 	}
-	defer conn.Close()
-	sqlTx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
-	if err != nil {
-		return err
+	if t.writes == 0 {
+		return nil // nothing to make durable: rolling back what was only read costs no sync
 	}
-	if err := f(&tx{Tx: sqlTx, db: db}); err != nil {
-		return errors.Join(err, sqlTx.Rollback())
-	}
-	if err := sqlTx.Commit(); err != nil {
+	if _, err := t.exec("COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	committed = true
 	db.commits.Add(1)
 	return nil
 }
 
-// tx counts the statements of a transaction.
+// tx is a transaction on the writing connection.
 type tx struct {
-	*sql.Tx
-	db *DB
+	db     *DB
+	w      *writer
+	ctx    context.Context
+	writes int64 // rows changed so far
+}
+
+// stmt prepares a statement once for the life of the connection: parsing costs more than running most of ours.
+func (t *tx) stmt(query string) (*sql.Stmt, error) {
+	t.db.statements.Add(1)
+	if s := t.w.prepared[query]; s != nil {
+		return s, nil
+	}
+	s, err := t.w.conn.PrepareContext(t.ctx, query)
+	if err == nil {
+		t.w.prepared[query] = s
+	}
+	return s, err
 }
 
 func (t *tx) exec(query string, args ...any) (changed int64, err error) {
-	t.db.statements.Add(1)
-	r, err := t.Exec(query, args...)
+	s, err := t.stmt(query)
 	if err != nil {
 		return 0, err
 	}
-	return r.RowsAffected()
+	r, err := s.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	changed, err = r.RowsAffected()
+	t.writes += changed
+	return changed, err
 }
 
 func (t *tx) query(query string, args ...any) (*sql.Rows, error) {
-	t.db.statements.Add(1)
-	return t.Query(query, args...)
+	s, err := t.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(t.ctx, args...)
+}
+
+func (t *tx) queryRow(query string, args ...any) *sql.Row {
+	s, err := t.stmt(query)
+	if err != nil {
+		return t.w.conn.QueryRowContext(t.ctx, query, args...) // gives the error to Scan
+	}
+	return s.QueryRowContext(t.ctx, args...)
+}
+
+// reader prepares a reading statement once; database/sql prepares it again on each of its connections.
+func (db *DB) reader(ctx context.Context, query string) (*sql.Stmt, error) {
+	db.statements.Add(1)
+	if s, ok := db.prepared.Load(query); ok {
+		return s.(*sql.Stmt), nil
+	}
+	s, err := db.read.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if other, ok := db.prepared.LoadOrStore(query, s); ok {
+		return other.(*sql.Stmt), s.Close()
+	}
+	return s, nil
 }
 
 func (db *DB) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	db.statements.Add(1)
-	return db.read.QueryContext(ctx, query, args...)
+	s, err := db.reader(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
 }
 
 func (db *DB) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	db.statements.Add(1)
-	return db.read.QueryRowContext(ctx, query, args...)
+	s, err := db.reader(ctx, query)
+	if err != nil {
+		return db.read.QueryRowContext(ctx, query, args...) // gives the error to Scan
+	}
+	return s.QueryRowContext(ctx, args...)
 }
 
 // isUnique says whether err is the violation of a primary key or unique index.
@@ -170,8 +260,8 @@ func isUnique(err error) bool {
 	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// isCheck says whether err is the violation of a CHECK.
-func isCheck(err error) bool {
+// isConstraint says whether err is the violation of any constraint.
+func isConstraint(err error) bool {
 	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_CHECK
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
 }
