@@ -43,9 +43,12 @@ type Finder struct {
 	all      []int32   // rows, nearest first
 	inPart   [][]int32 // by section: its rows, nearest first
 	around   []circle  // by section
+	chords   []chord   // by row
+	rowPool  []int32   // by row: number of the pool
 	scratch  sync.Pool // *search
 	sections map[string]int32
 	bands    map[string]int32
+	pools    map[string]int32
 }
 
 type trait uint8
@@ -60,10 +63,26 @@ const (
 	loose // free and standard: what can be left alone
 )
 
-const anyBand = -1
+const (
+	anyBand = -1
+	anyPool = -1
+)
 
 // circle holds all seats of a section.
 type circle struct{ x, y, radius float64 }
+
+// chord is the straight line from a row's first seat to its last; no seat is farther from it than slack.
+type chord struct{ x, y, dx, dy, slack float64 }
+
+// from is how far a point is from the line, not squared.
+func (c *chord) from(x, y float64) float64 {
+	x, y = x-c.x, y-c.y
+	if length := c.dx*c.dx + c.dy*c.dy; length > 0 {
+		t := min(1, max(0, (x*c.dx+y*c.dy)/length))
+		x, y = x-t*c.dx, y-t*c.dy
+	}
+	return math.Sqrt(x*x + y*y)
+}
 
 // NewFinder prepares the search; it takes about as long as parsing the layout.
 func NewFinder(l *venue.Layout) *Finder {
@@ -71,11 +90,15 @@ func NewFinder(l *venue.Layout) *Finder {
 		l: l, traits: make([]trait, len(l.Seats)), band: make([]int32, len(l.Seats)), toFocus: make([]int64, len(l.Seats)+1),
 		nearest: make([]int64, len(l.Rows)), rowBands: make([]uint64, len(l.Rows)), all: make([]int32, len(l.Rows)),
 		inPart: make([][]int32, len(l.Sections)), around: make([]circle, len(l.Sections)),
+		chords: make([]chord, len(l.Rows)), rowPool: make([]int32, len(l.Rows)), pools: map[string]int32{},
 		sections: make(map[string]int32, len(l.Sections)), bands: make(map[string]int32, len(l.Bands)),
 	}
 	f.scratch.New = func() any { return new(search) }
 	for i, s := range l.Sections {
 		f.sections[s.Name] = int32(i)
+		if _, known := f.pools[s.Pool]; !known {
+			f.pools[s.Pool] = int32(len(f.pools))
+		}
 	}
 	for i, b := range l.Bands {
 		f.bands[b] = int32(i)
@@ -83,6 +106,7 @@ func NewFinder(l *venue.Layout) *Finder {
 	for i := range l.Rows {
 		r := &l.Rows[i]
 		f.all[i], f.nearest[i] = int32(i), math.MaxInt64
+		f.chords[i], f.rowPool[i] = f.chordOf(r), f.pools[l.Sections[r.Section].Pool]
 		for _, b := range r.Blocks {
 			for no := b.First; no < b.First+b.Count; no++ {
 				s := &l.Seats[no]
@@ -116,6 +140,17 @@ func NewFinder(l *venue.Layout) *Finder {
 
 func bandBit(band int32) uint64 { return 1 << (uint(band) % 64) }
 
+func (f *Finder) chordOf(r *venue.Row) chord {
+	seats := f.l.Seats[r.First:][:r.Count]
+	first, last := &seats[0], &seats[len(seats)-1]
+	c := chord{x: float64(first.X), y: float64(first.Y), dx: float64(last.X - first.X), dy: float64(last.Y - first.Y)}
+	for i := range seats {
+		c.slack = max(c.slack, c.from(float64(seats[i].X), float64(seats[i].Y)))
+	}
+	c.slack++ // for rounding
+	return c
+}
+
 func (f *Finder) circleOf(rows []int32) circle {
 	lowX, lowY, highX, highY := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 	for _, r := range rows {
@@ -140,7 +175,7 @@ type search struct {
 	want   Want
 	band   int32       // the only one, or anyBand
 	prefer int32       // the better one, or anyBand
-	pool   bool        // want.Pool counts even if it is "": only seats of no pool
+	pool   int32       // the only one, or anyPool; the pool "" is that of the seats without one
 	here   venue.Point // what the seats should be near to
 	moved  bool        // here is not the focus, whose distances are summed up
 
@@ -195,7 +230,7 @@ func order(worse bool) int {
 
 func (f *Finder) begin(w Want, p Picture) *search {
 	s := f.scratch.Get().(*search)
-	s.f, s.p, s.want, s.band, s.prefer, s.pool, s.here, s.moved = f, p, w, anyBand, anyBand, w.Pool != "", f.l.Focus, false
+	s.f, s.p, s.want, s.band, s.prefer, s.pool, s.here, s.moved = f, p, w, anyBand, anyBand, anyPool, f.l.Focus, false
 	return s
 }
 
@@ -204,7 +239,7 @@ func (s *search) end() {
 	s.f.scratch.Put(s)
 }
 
-// rows gives the rows that can have what is wanted, nearest to the focus first; ok is false for an unknown section or band.
+// rows gives the rows that can have what is wanted, nearest to the focus first; ok is false for an unknown section, band or pool.
 func (s *search) rows() (rows []int32, ok bool) {
 	rows = s.f.all
 	if s.want.Section != "" {
@@ -221,6 +256,13 @@ func (s *search) rows() (rows []int32, ok bool) {
 		}
 		s.band = band
 	}
+	if s.want.Pool != "" {
+		pool, known := s.f.pools[s.want.Pool]
+		if !known {
+			return nil, false
+		}
+		s.pool = pool
+	}
 	return rows, true
 }
 
@@ -229,7 +271,7 @@ func (s *search) has(row int32, least int) bool {
 	if s.band >= 0 && s.f.rowBands[row]&bandBit(s.band) == 0 {
 		return false
 	}
-	if s.pool && s.f.l.Sections[s.f.l.Rows[row].Section].Pool != s.want.Pool {
+	if s.pool >= 0 && s.f.rowPool[row] != s.pool {
 		return false
 	}
 	return s.p.FreeInRow(row) >= least
@@ -543,7 +585,7 @@ func (f *Finder) Alternatives(gone []int32, n int, p Picture, limit int) [][]int
 	if len(gone) == 0 || n < 1 || n > len(f.l.Seats) || limit < 1 {
 		return nil
 	}
-	w := Want{Quantity: n, Pool: f.l.Seats[gone[0]].Pool}
+	w, home := Want{Quantity: n}, f.l.RowOf[gone[0]]
 	var x, y int64
 	for _, no := range gone {
 		x, y = x+int64(f.l.Seats[no].X), y+int64(f.l.Seats[no].Y)
@@ -552,12 +594,12 @@ func (f *Finder) Alternatives(gone []int32, n int, p Picture, limit int) [][]int
 	s := f.begin(w, p)
 	defer s.end()
 	s.here = venue.Point{X: venue.Coord(x / int64(len(gone))), Y: venue.Coord(y / int64(len(gone)))}
-	s.moved, s.pool = true, true
+	s.moved, s.pool = true, f.rowPool[home]
 	var room [MaxAlternatives]window
 	found := room[:0]
 	if n <= venue.MaxRowSeats {
 		s.prefer = f.band[gone[0]]
-		found = s.near(found, f.l.Rows[f.l.RowOf[gone[0]]].Section, limit)
+		found = s.near(found, home, limit)
 		s.prefer = anyBand
 	}
 	if len(found) == 0 {
@@ -579,48 +621,62 @@ func (f *Finder) Alternatives(gone []int32, n int, p Picture, limit int) [][]int
 	return out
 }
 
-// near adds the best windows to found, at most limit. It begins in the section of the asked seats, so that most others are seen to be too far.
+// near adds the best windows to found, at most limit. It goes from the asked row outwards through its section, then through the
+// other sections, and looks only into rows that could have something nearer than what was found.
 func (s *search) near(found []window, home int32, limit int) []window {
-	found = s.nearIn(found, home, limit)
-	for part := range int32(len(s.f.inPart)) {
-		if part != home && (len(found) < limit || s.canBeat(found[limit-1], part)) {
-			found = s.nearIn(found, part, limit)
+	part := s.f.l.Rows[home].Section
+	section := &s.f.l.Sections[part]
+	first, end := section.FirstRow, section.FirstRow+section.Rows
+	for up, down := home, home+1; up >= first || down < end; up, down = up-1, down+1 {
+		if up >= first {
+			found = s.nearIn(found, up, limit)
+		}
+		if down < end {
+			found = s.nearIn(found, down, limit)
+		}
+	}
+	x, y := float64(s.here.X), float64(s.here.Y)
+	for i := range s.f.around {
+		c, other := &s.f.around[i], &s.f.l.Sections[i]
+		if int32(i) == part || !s.canBeat(found, limit, math.Sqrt((c.x-x)*(c.x-x)+(c.y-y)*(c.y-y))-c.radius) {
+			continue
+		}
+		for row := other.FirstRow; row < other.FirstRow+other.Rows; row++ {
+			found = s.nearIn(found, row, limit)
 		}
 	}
 	return found
 }
 
-// canBeat says whether a section may have a better window than w: unless w is flawless, any may.
-func (s *search) canBeat(w window, part int32) bool {
-	if w.noChair || w.foreign || w.alone > 0 {
+// canBeat says whether seats at least so far away may be better than the worst that was found: if that has any flaw, they may.
+func (s *search) canBeat(found []window, limit int, away float64) bool {
+	if len(found) < limit {
 		return true
 	}
-	c := s.f.around[part]
-	gap := max(0, math.Hypot(c.x-float64(s.here.X), c.y-float64(s.here.Y))-c.radius)
-	return float64(s.want.Quantity)*gap*gap <= float64(w.far)
+	w := found[limit-1]
+	return w.noChair || w.foreign || w.alone > 0 || away <= 0 || float64(s.want.Quantity)*away*away <= float64(w.far)
 }
 
-func (s *search) nearIn(found []window, part int32, limit int) []window {
+func (s *search) nearIn(found []window, row int32, limit int) []window {
 	n := int32(s.want.Quantity)
-	for _, row := range s.f.inPart[part] {
-		if !s.has(row, s.want.Quantity) {
+	c := &s.f.chords[row]
+	if !s.canBeat(found, limit, c.from(float64(s.here.X), float64(s.here.Y))-c.slack) || !s.has(row, s.want.Quantity) {
+		return found
+	}
+	s.load(row)
+	for start, count := s.nextRun(0); count > 0; start, count = s.nextRun(start + count) {
+		if count < n {
 			continue
 		}
-		s.load(row)
-		for start, count := s.nextRun(0); count > 0; start, count = s.nextRun(start + count) {
-			if count < n {
-				continue
-			}
-			w := s.bestIn(start, count, n)
-			at, _ := slices.BinarySearchFunc(found, w, window.compare)
-			if at == limit {
-				continue
-			}
-			if len(found) == limit {
-				found = found[:limit-1]
-			}
-			found = slices.Insert(found, at, w)
+		w := s.bestIn(start, count, n)
+		at, _ := slices.BinarySearchFunc(found, w, window.compare)
+		if at == limit {
+			continue
 		}
+		if len(found) == limit {
+			found = found[:limit-1]
+		}
+		found = slices.Insert(found, at, w)
 	}
 	return found
 }

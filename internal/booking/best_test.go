@@ -458,7 +458,7 @@ func BenchmarkBest(b *testing.B) {
 	for _, free := range []struct {
 		name     string
 		perMille int
-	}{{"empty", 990}, {"half", 500}, {"last", 5}} {
+	}{{"empty", 990}, {"half", 500}, {"scattered", 150}, {"last", 5}} {
 		f, m := stadium(b, free.perMille)
 		for _, n := range []int{2, 4, 8} {
 			b.Run(fmt.Sprintf("%s/%d", free.name, n), func(b *testing.B) {
