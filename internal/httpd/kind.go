@@ -89,6 +89,9 @@ var (
 	IdempotencyKeyMissing = kind(Kind{"idempotency-key-missing", "Idempotency-Key required", 400, false,
 		"This call must carry an Idempotency-Key, so that repeating it is safe.",
 		"Send a new random key with each new request, and the same key when repeating one."})
+	IdempotencyKeyInvalid = kind(Kind{"idempotency-key-invalid", "Idempotency-Key is not usable", 400, false,
+		"The Idempotency-Key is empty, longer than 255 characters, has characters that are not visible ASCII, or came twice.",
+		"Send one key of 1 to 255 visible ASCII characters, at best a random one."})
 	IdempotencyKeyReused = kind(Kind{"idempotency-key-reused", "Idempotency-Key belongs to another request", 422, false,
 		"The key was used before with another body. Nothing was done.",
 		"Use a new key for a new request."})
@@ -101,6 +104,12 @@ var (
 	QuoteOver = kind(Kind{"quote-over", "Quote is over", 410, false,
 		"The quote of the cancellation has expired, so the refund may be another one now.",
 		"Ask for a new quote with POST /v1/bookings/{booking}/cancellation."})
+	SeatsTaken = kind(Kind{"seats-taken", "Seats are taken", 409, false,
+		"At least one of the seats is held or sold; the member seats names them. Nothing was changed.",
+		"Leave those seats out, or wait until they are free."})
+	PaymentDeclined = kind(Kind{"payment-declined", "Payment provider declined", 409, false,
+		"The payment provider does not do this with the payment any more: its session is over, or it is paid.",
+		"Look at the booking; hold places again if it failed."})
 	LimitBelowTaken = kind(Kind{"limit-below-taken", "Limit is below what is taken", 409, false,
 		"More places are held or sold already than the new limit would allow.",
 		"Choose a limit of at least what is taken."})

@@ -102,6 +102,16 @@ func (l *Limiter[K]) Allow(key K, now time.Time) Decision {
 	return Decision{OK: true, Remaining: int((room - debt) / l.step), Reset: debt}
 }
 
+// Return gives back a token that Allow took, for a request that turned out not to count.
+func (l *Limiter[K]) Return(key K) {
+	s := &l.shards[maphash.Comparable(l.seed, key)%rateShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full, known := s.full[key]; known {
+		s.full[key] = full - int64(l.step)
+	}
+}
+
 // forget makes room for one key.
 func (s *rateShard[K]) forget(now int64) {
 	var victim K
