@@ -59,13 +59,20 @@ func (t *tx) lockAllowances(n *booking.Need, r *booking.Rows) error {
 	return nil
 }
 
-// writeAllowances raises a count only up to its limit, and lowers it never below 0 (a CHECK).
+// writeAllowances raises a count only up to its limit, and lowers it never below 0 (a CHECK). Lowering is a statement of its own: a CHECK judges the row that an
+// INSERT proposes before any ON CONFLICT is looked at.
 func (t *tx) writeAllowances(changes []booking.AllowanceChange) error {
 	for _, c := range changes {
-		changed, err := t.exec(`
-			INSERT INTO allowance (event_id, customer, units) SELECT ?1, ?2, ?3 WHERE ?3 <= ?4 OR ?3 < 0
-			ON CONFLICT (event_id, customer) DO UPDATE SET units = units + ?3 WHERE ?3 < 0 OR units + ?3 <= ?4`,
-			int64(c.Ref.Event), c.Ref.Customer[:], c.Delta, c.Limit)
+		var changed int64
+		var err error
+		if c.Delta < 0 {
+			changed, err = t.exec(`UPDATE allowance SET units = units + ? WHERE event_id = ? AND customer = ?`, c.Delta, int64(c.Ref.Event), c.Ref.Customer[:])
+		} else {
+			changed, err = t.exec(`
+				INSERT INTO allowance (event_id, customer, units) SELECT ?1, ?2, ?3 WHERE ?3 <= ?4
+				ON CONFLICT (event_id, customer) DO UPDATE SET units = units + ?3 WHERE units + ?3 <= ?4`,
+				int64(c.Ref.Event), c.Ref.Customer[:], c.Delta, c.Limit)
+		}
 		if err := must(changed, err, 1, "allowance"); err != nil {
 			return err
 		}
