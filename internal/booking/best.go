@@ -162,7 +162,7 @@ func (f *Finder) circleOf(rows []int32) circle {
 	return circle{x: (lowX + highX) / 2, y: (lowY + highY) / 2, radius: math.Hypot(highX-lowX, highY-lowY)/2 + 1}
 }
 
-// distance is squared, in hundredths of a layout unit; below 2^50.
+// distance is squared, in hundredths of a layout unit; below 2^53, so that a row of them can be summed up.
 func (f *Finder) distance(seat int32, p venue.Point) int64 {
 	dx, dy := int64(f.l.Seats[seat].X)-int64(p.X), int64(f.l.Seats[seat].Y)-int64(p.Y)
 	return dx*dx + dy*dy

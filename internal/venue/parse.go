@@ -188,6 +188,7 @@ func (r *reader) list(most int, item func(i int) error) error {
 	defer func() { r.path = r.path[:base] }()
 	for i := 0; r.dec.More(); i++ {
 		if i >= most {
+			r.path = r.path[:base]
 			return r.fail(fmt.Errorf("%w: more than %d", ErrLimit, most))
 		}
 		r.path = append(strconv.AppendInt(append(r.path[:base], '['), int64(i), 10), ']')

@@ -97,13 +97,12 @@ func Stadium(n int) (*Layout, error) {
 			left -= count
 			half := float64(count-1) * seatWidth / 2
 			mx, my := (x0+x1)/2, (y0+y1)/2
+			bend := (xm-mx)*-uy + (ym-my)*ux // of the oval over this section
+			sag := bend * (half / (chord / 2)) * (half / (chord / 2))
+			mx, my = mx-uy*(bend-sag), my+ux*(bend-sag)
 			r := row{
-				Label: letters(inTier), Count: count,
+				Label: letters(inTier), Count: count, Curve: metres(sag),
 				First: &Point{metres(mx - ux*half), metres(my - uy*half)}, Last: &Point{metres(mx + ux*half), metres(my + uy*half)},
-			}
-			if count == fit { // the one row that was cut short stays straight
-				bend := (xm-mx)*-uy + (ym-my)*ux
-				r.Curve = metres(bend * (half / (chord / 2)) * (half / (chord / 2)))
 			}
 			if tier == 0 && inTier == 0 && count > 3 {
 				r.Wheelchair, r.Companion = []int{count}, []int{count - 1}
