@@ -92,7 +92,7 @@ func (s *Service) PlaceHold(ctx context.Context, p PlaceHold) (Placed, error) {
 	}
 	placed.Hold, placed.Replay = r.Hold, r.Replay
 	if r.Replay && p.Best != nil {
-		placed.Together = together(layout, r.Hold.Seats)
+		placed.Together = s.finders.of(layout).Together(r.Hold.Seats)
 	}
 	return placed, nil
 }
@@ -281,16 +281,6 @@ func (s *Service) alternatives(gone *GoneError, c *Place, layout *venue.Layout, 
 		gone.Alternatives = s.finders.of(layout).Alternatives(c.Seats, len(c.Seats), live, maxAlternatives)
 	}
 	return gone
-}
-
-// together says whether seats are side by side in one row.
-func together(layout *venue.Layout, seats []int32) bool {
-	for i := 1; i < len(seats); i++ {
-		if seats[i] != seats[i-1]+1 || layout.RowOf[seats[i]] != layout.RowOf[seats[0]] {
-			return false
-		}
-	}
-	return true
 }
 
 // maxFinders bounds the finders kept: one for each layout version in use.

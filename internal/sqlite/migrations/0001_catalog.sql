@@ -1,0 +1,50 @@
+-- +goose Up
+-- Layouts never change: what differs is a new version.
+CREATE TABLE layout (
+    id      TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    hash    TEXT NOT NULL,
+    seats   INTEGER NOT NULL,
+    body    BLOB NOT NULL,
+    PRIMARY KEY (id, version)
+);
+CREATE UNIQUE INDEX layout_content ON layout (id, hash);
+
+CREATE TABLE event (
+    id             INTEGER PRIMARY KEY,
+    slug           TEXT NOT NULL,
+    kind           TEXT NOT NULL,
+    title          TEXT NOT NULL,
+    venue          TEXT NOT NULL,
+    city           TEXT NOT NULL,
+    country        TEXT NOT NULL,
+    time_zone      TEXT NOT NULL,
+    starts_at      INTEGER NOT NULL,
+    opens_at       INTEGER NOT NULL,
+    closes_at      INTEGER NOT NULL,
+    currency       TEXT NOT NULL,
+    layout_id      TEXT NOT NULL,
+    layout_version INTEGER NOT NULL,
+    prices         TEXT NOT NULL, -- JSON
+    pools          TEXT NOT NULL, -- JSON
+    origin         TEXT NOT NULL,
+    destination    TEXT NOT NULL,
+    policy         TEXT NOT NULL, -- JSON
+    paused         INTEGER NOT NULL,
+    version        INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    local_date     TEXT NOT NULL, -- day of the start in the venue's zone: a search by date is a search for this text
+    price_from     INTEGER NOT NULL,
+    available      INTEGER NOT NULL -- seconds old
+);
+CREATE UNIQUE INDEX event_slug ON event (slug);
+CREATE INDEX event_start ON event (starts_at, id);
+CREATE INDEX event_date ON event (local_date, starts_at, id);
+CREATE INDEX event_kind ON event (kind, starts_at, id);
+CREATE INDEX event_route ON event (origin, destination, local_date, starts_at, id) WHERE origin <> '';
+CREATE INDEX event_arrival ON event (destination, local_date, starts_at, id) WHERE origin <> '';
+
+-- Full text over what people type. Accents do not count; the prefix index is for the word that is still being typed.
+CREATE VIRTUAL TABLE event_text USING fts5 (title, venue, city, content = '', contentless_delete = 1,
+    tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3');
