@@ -55,3 +55,35 @@ func (r Result) Outcome() string {
 		return "refused"
 	}
 }
+
+// CommandName is the name of a command's kind in metrics.
+func CommandName(c Command) string {
+	switch c.(type) {
+	case *Place:
+		return "place"
+	case *Release:
+		return "release"
+	case *Expire:
+		return "expire"
+	case *Extend:
+		return "extend"
+	case *Checkout:
+		return "checkout"
+	case *Opened:
+		return "opened"
+	case *Settle:
+		return "settle"
+	case *Refunded:
+		return "refunded"
+	case *QuoteCancellation:
+		return "quote"
+	case *Cancel:
+		return "cancel"
+	case *Block:
+		return "block"
+	case *SetPool:
+		return "set-pool"
+	default:
+		return "other"
+	}
+}
