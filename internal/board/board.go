@@ -60,7 +60,6 @@ type claim struct {
 	units []PoolUnits
 	told  uint16
 	over  bool
-	kept  bool // scratch of prune
 }
 
 // Board is safe for any number of readers and writers. Instants given by different callers may be a little out of order.
@@ -432,20 +431,10 @@ func (b *Board) endsChanged() {
 			b.seats[e.key].over = false
 		}
 	}
-	before = len(b.claimEnds)
 	b.claimEnds.prune(b.claimsFor, func(e end) bool {
 		c := b.claims[e.key]
-		if c == nil || c.over || c.kept || c.until != e.until {
-			return false
-		}
-		c.kept = true
-		return true
+		return c != nil && !c.over && c.until == e.until
 	})
-	if len(b.claimEnds) != before {
-		for _, e := range b.claimEnds {
-			b.claims[e.key].kept = false
-		}
-	}
 	next := int64(math.MaxInt64)
 	if len(b.seatEnds) > 0 {
 		next = b.seatEnds[0].until

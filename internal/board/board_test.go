@@ -2,10 +2,12 @@ package board
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func plain(seats int) Shape { return Shape{Seats: seats} }
@@ -87,8 +89,11 @@ func TestRefuseNamesExactlyWhatIsSurelyTaken(t *testing.T) {
 			{No: 6, Status: Sold, Epoch: 1},
 			{No: 7, Status: Held, Until: until(1000), Epoch: 1},
 		},
-		Buckets: []Bucket{{Pool: 0, Room: 3, Held: 2}, {Pool: 0, Bucket: 1, Room: 2, Sold: 1}, {Pool: 1, Room: 5, Sold: 5}},
-		Claims:  []Claim{{Holder: 11, Until: until(1000), Live: true, Units: []PoolUnits{{0, 2}}}},
+		Buckets: []Bucket{{Pool: 0, Room: 3, Held: 2}, {Pool: 0, Bucket: 1, Room: 2, Sold: 1}, {Pool: 1, Room: 5, Sold: 4, Held: 1}},
+		Claims: []Claim{
+			{Holder: 11, Until: until(1000), Live: true, Units: []PoolUnits{{0, 2}}},
+			{Holder: 15, Until: until(-1), Live: true, Units: []PoolUnits{{1, 1}}},
+		},
 	}, t0)
 	for name, c := range map[string]struct {
 		seats          []int32
@@ -112,7 +117,9 @@ func TestRefuseNamesExactlyWhatIsSurelyTaken(t *testing.T) {
 		"too many units in two parts":    {units: []PoolUnits{{0, 1}, {0, 2}}, pools: []int16{0}},
 		"units of the one replaced":      {units: []PoolUnits{{0, 4}}, replaces: 11},
 		"more than with those":           {units: []PoolUnits{{0, 5}}, replaces: 11, mine: 11, pools: []int16{0}},
-		"several pools":                  {units: []PoolUnits{{2, 1}, {0, 1}, {1, 1}, {9, 1}}, pools: []int16{2, 1, 9}},
+		"units of one that is over":      {units: []PoolUnits{{1, 1}}, mine: 15},
+		"those are free only once":       {units: []PoolUnits{{1, 2}}, mine: 15, pools: []int16{1}},
+		"several pools":                  {units: []PoolUnits{{2, 1}, {0, 1}, {1, 2}, {9, 1}}, pools: []int16{2, 1, 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := append([]int32(nil), c.seats...)
@@ -185,6 +192,71 @@ func TestAClockSetBackDoesNotLeaveHeldSeatsShownFree(t *testing.T) {
 	if !b.Free(0) || b.Remaining(0, at(1001)) != 2 {
 		t.Error("the hold does not end any more")
 	}
+}
+
+// A database restored from a backup is behind its boards: the reading wins over what was told before it began.
+func TestAReloadAlsoTakesBackWhatTheStoreDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	b := New(Shape{Seats: 3, Pools: []string{"P"}}, News{}, t0)
+	b.Apply(News{
+		Seats:   []Seat{{No: 0, Status: Sold, Epoch: 9}, {No: 1, Status: Sold, Epoch: 9}},
+		Buckets: []Bucket{{Room: 5, Held: 2, Sold: 3, Epoch: 9}},
+		Claims:  []Claim{{Holder: 1, Until: until(-1), Live: true, Units: []PoolUnits{{0, 2}}}},
+	}, t0)
+	b.Reload(News{
+		Seats:   []Seat{{No: 0, Status: Held, Until: until(500), Epoch: 3}},
+		Buckets: []Bucket{{Room: 5, Sold: 1, Epoch: 4}},
+	}, b.BeginReload(), t0)
+	if diff := cmp.Diff([]Status{Held, Available, Available}, b.States(at(300))); diff != "" || b.Remaining(0, at(300)) != 4 {
+		t.Errorf("%d units left, states (-want +got):\n%s", b.Remaining(0, at(300)), diff)
+	}
+}
+
+func TestHoldingAndReleasingForEverDoesNotGrowTheListsOfEnds(t *testing.T) {
+	t.Parallel()
+	b := New(Shape{Seats: 10, Pools: []string{"P"}}, News{Buckets: []Bucket{{Room: 100, Held: 10}}}, t0)
+	live := News{Claims: []Claim{{Holder: 1, Until: until(10_000), Live: true, Units: []PoolUnits{{0, 1}}}}}
+	for e := int32(1); e < 2000; e += 2 {
+		b.Apply(held(3, until(10_000), 1, e), t0)
+		b.Apply(News{Seats: []Seat{{No: 3, Epoch: e + 1}}}, t0)
+		b.Apply(held(4, until(10_000), 1, e), t0)
+		b.Reload(News{Seats: []Seat{{No: 4, Status: Held, Until: until(10_000), Epoch: e}}}, b.BeginReload(), t0)
+		b.Apply(live, t0)
+		if len(b.seatEnds) > 2+pruneSlack || len(b.claimEnds) > 2+pruneSlack {
+			t.Fatalf("after %d news: %d and %d ends", e, len(b.seatEnds), len(b.claimEnds))
+		}
+	}
+	if b.Free(4) || b.Remaining(0, t0) != 90 {
+		t.Error("a hold with time left was let go")
+	}
+	if b.Advance(at(10_001)); !b.Free(4) || b.Remaining(0, at(10_001)) != 91 {
+		t.Error("a hold's end was forgotten")
+	}
+}
+
+func TestEndsComeInOrderWhateverWasPruned(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var h ends
+		var want []int64
+		for _, u := range rapid.SliceOfN(rapid.Int64Range(0, 1000), rapid.SampledFrom([]int{0, 100}).Draw(t, "at least"), 300).Draw(t, "untils") {
+			h.push(end{until: u})
+			want = append(want, u)
+		}
+		if odd := func(u int64) bool { return u%2 == 1 }; len(h) > pruneSlack {
+			h.prune(0, func(e end) bool { return odd(e.until) })
+			want = slices.DeleteFunc(want, func(u int64) bool { return !odd(u) })
+		}
+		slices.Sort(want)
+		for _, u := range want {
+			if e := h.pop(); e.until != u {
+				t.Fatalf("%d before %d", e.until, u)
+			}
+		}
+		if len(h) != 0 {
+			t.Fatalf("%d too many", len(h))
+		}
+	})
 }
 
 func TestProlongingForEverDoesNotGrowTheListsOfEnds(t *testing.T) {

@@ -61,8 +61,8 @@ func TestABoardIsReadOnceHoweverManyAskForIt(t *testing.T) {
 					t.Errorf("Get: %v, %v", b, err)
 				}
 			}()
+			synctest.Wait() // an impatient one is the first
 		}
-		synctest.Wait()
 		// News told while the rows are being read must not be lost.
 		r.Apply(7, News{Seats: []Seat{{No: 3, Status: Sold, Epoch: 1}}}, time.Now())
 		cancel()
@@ -160,10 +160,10 @@ func TestAnEventOfAnotherShapeGetsANewBoardWithHigherVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sub := b.Subscribe(0)
-	sub.Poll()
+	r.Apply(1, News{Seats: []Seat{{No: 1, Status: Sold, Epoch: 1}}}, t0)
+	before := b.Snapshot(at(60_000)).Version // the clock was ahead
+	sub := b.Subscribe(before)
 	_, wait, _ := sub.Poll()
-	before := b.Snapshot(at(60_000)).Version
 	s.seats = 6
 	r.RunOnce(t.Context(), at(5000))
 	select {
