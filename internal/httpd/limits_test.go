@@ -70,7 +70,7 @@ func TestInFlightRefusesOneTooManyAndRecovers(t *testing.T) {
 	const most = 3
 	limit := httpd.NewInFlight(most)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	h := tracked(limit.Limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := tracked(limit.Limit(http.HandlerFunc(func(_ http.ResponseWriter, _ *http.Request) {
 		entered <- struct{}{}
 		<-leave
 	})))

@@ -188,6 +188,7 @@ func (s *Server) countConnections(c net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed, http.StateHijacked:
 		s.connections.Add(-1)
+	case http.StateActive, http.StateIdle:
 	}
 }
 

@@ -104,7 +104,7 @@ func TestAccessLogSaysWhatHappenedAtItsLevel(t *testing.T) {
 func TestPanicBecomesAnInternalProblemAndALogLine(t *testing.T) {
 	t.Parallel()
 	var log record
-	h := httpd.Track(httpd.Tracking{Log: logger(&log, slog.LevelError)})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := httpd.Track(httpd.Tracking{Log: logger(&log, slog.LevelError)})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Etag", `"x"`)
 		w.Header().Set("Set-Cookie", "a=b")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -129,7 +129,7 @@ func TestPanicInTheMiddleOfAnAnswerCutsTheConnection(t *testing.T) {
 		}))
 		func() {
 			defer func() {
-				if got := recover(); got != http.ErrAbortHandler {
+				if got := recover(); got != any(http.ErrAbortHandler) {
 					t.Errorf("%s: recovered %v", name, got)
 				}
 			}()
@@ -181,7 +181,7 @@ func TestClientAddressCannotBeSpoofed(t *testing.T) {
 func TestResponseControllerReachesTheConnection(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		rc := http.NewResponseController(w)
 		if err := rc.SetWriteDeadline(time.Time{}); err != nil {
 			t.Error(err)

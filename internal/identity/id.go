@@ -1,3 +1,5 @@
+// Package identity knows customers only by their ids: it makes and reads the text form of ids, keeps the signing keys with their rotation, and signs the
+// tokens that prove a session, a place in a queue or the right to see a booking.
 package identity
 
 import (

@@ -161,7 +161,7 @@ func (r *reader) rest(field func(key string) error) error {
 		}
 		err = field(key)
 		switch {
-		case err == errUnknownKey && !r.strict:
+		case errors.Is(err, errUnknownKey) && !r.strict:
 			r.warnUnknown()
 			err = r.skip()
 		case err == nil:
@@ -277,8 +277,8 @@ func (r *reader) integer() (int, error) {
 	return int(i), nil
 }
 
-func (r *reader) integers(most int) (out []int, err error) {
-	err = r.list(most, func(int) error {
+func (r *reader) integers() (out []int, err error) {
+	err = r.list(MaxRowSeats, func(int) error {
 		i, err := r.integer()
 		out = append(out, i)
 		return err
@@ -474,9 +474,9 @@ func (r *reader) row() (row, error) {
 				return err
 			})
 		case "wheelchair":
-			w.Wheelchair, err = r.integers(MaxRowSeats)
+			w.Wheelchair, err = r.integers()
 		case "companion":
-			w.Companion, err = r.integers(MaxRowSeats)
+			w.Companion, err = r.integers()
 		case "exit":
 			w.Exit, err = r.boolean()
 		default:
@@ -518,7 +518,7 @@ func (r *reader) numbers() (*numbers, error) {
 				err = fmt.Errorf("%w: it must not be 0", ErrValue)
 			}
 		case "skip":
-			nu.Skip, err = r.integers(MaxRowSeats)
+			nu.Skip, err = r.integers()
 		case "letters":
 			nu.Letters, err = r.text()
 		case "list":
@@ -567,11 +567,11 @@ func (r *reader) cabin() (*cabin, error) {
 		case "to":
 			c.To, err = r.integer()
 		case "skip":
-			c.Skip, err = r.integers(MaxRowSeats)
+			c.Skip, err = r.integers()
 		case "letters":
 			c.Letters, err = r.text()
 		case "exitRows":
-			c.ExitRows, err = r.integers(MaxRowSeats)
+			c.ExitRows, err = r.integers()
 		case "pitch":
 			c.Pitch, err = r.coord()
 		case "at":

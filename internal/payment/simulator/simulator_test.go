@@ -499,7 +499,7 @@ func TestSimulatorAgreesWithAModelOverRestarts(t *testing.T) {
 					m.refunded += amount
 				}
 			},
-			"time passes": func(t *rapid.T) {
+			"time passes": func(_ *rapid.T) {
 				c.add(9 * time.Minute)
 				for _, m := range model {
 					m.over = true
