@@ -56,6 +56,9 @@ func (c *Place) decide(s *sheet) Result {
 	if err := saleOpen(c.Event, s.Now); err != nil {
 		return Result{Err: err}
 	}
+	if c.Places == 0 {
+		return Result{Err: &GoneError{}} // "best available" found nothing, and this was no repetition
+	}
 	old, err := c.replaced(s)
 	if err != nil {
 		return Result{Err: err}

@@ -36,6 +36,7 @@ type lane struct {
 	log    *slog.Logger
 	now    func() time.Time
 	skew   *atomic.Int64 // store's clock minus this process', nanoseconds
+	told   func()
 
 	mu      sync.Mutex
 	waiting map[catalog.EventID]*line
@@ -68,7 +69,7 @@ type entry struct {
 
 func newLane(c laneConfig) *lane {
 	return &lane{
-		store: c.Store, boards: c.Boards, watch: c.Observer, log: c.Logger, now: c.Now, skew: c.Skew,
+		store: c.Store, boards: c.Boards, watch: c.Observer, log: c.Logger, now: c.Now, skew: c.Skew, told: c.Told,
 		waiting: map[catalog.EventID]*line{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
@@ -80,6 +81,7 @@ type laneConfig struct {
 	Logger   *slog.Logger
 	Now      func() time.Time
 	Skew     *atomic.Int64
+	Told     func()
 }
 
 // do sends a command through the lane and waits for its result, or for the end of ctx. A command that is already on its way then is still done;
@@ -271,8 +273,12 @@ func (l *lane) choose(batch []*entry) []*entry {
 		o := overlays[e.command.EventID()]
 		if e.choose != nil {
 			if err := e.choose(o); err != nil {
-				l.answer(e, Result{Err: err})
-				continue
+				e.tries = bestTries
+				// A repetition under the same Idempotency-Key has its places already: the store must be asked even when nothing is free.
+				if !e.keep {
+					l.answer(e, Result{Err: err})
+					continue
+				}
 			}
 		}
 		if place, ok := e.command.(*Place); ok && o != nil {
@@ -350,6 +356,9 @@ func (l *lane) try(commands []Command) (applied Applied, err error) {
 	}
 	l.skew.Store(int64(applied.Now.Sub(l.now())))
 	l.show(applied)
+	if applied.Changes != nil && len(applied.Changes.Messages) > 0 {
+		l.told()
+	}
 	return applied, nil
 }
 

@@ -222,23 +222,12 @@ func (s *Service) best(ctx context.Context, p PlaceHold, c *Place, layout *venue
 	enter.choose = func(pic *board.Overlay) error {
 		seats, side, ok := finder.Best(want, withOwn{pic, own, layout})
 		if !ok {
+			c.Seats, c.Units, c.Places = nil, nil, 0
 			return &GoneError{}
 		}
 		slices.Sort(seats)
 		placed.Together = side
 		return c.take(layout, seats)
-	}
-	// A repetition is answered by its id whatever is free now, so the command must be there to be asked for even without seats.
-	if p.Key != "" {
-		if h, err := s.store.Hold(ctx, c.ID); err == nil {
-			enter.choose = nil
-			c.Seats, c.Places, c.Price = h.Seats, h.Places, h.Price
-			for _, u := range h.Units {
-				c.addUnits(u.Pool, u.N)
-			}
-		} else if !errors.Is(err, ErrNotFound) {
-			return err
-		}
 	}
 	return nil
 }

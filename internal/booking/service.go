@@ -46,6 +46,7 @@ type Config struct {
 	Bucket    int // of every pool, that this process prefers
 	Loops     Loops
 	ReturnURL func(BookingID) string // where the provider sends the buyer back to
+	Told      func()                 // called after a commit that wrote messages, so that they need not wait for the relay's next look
 }
 
 // DefaultLanes is enough to have one batch decided while another commits.
@@ -91,12 +92,15 @@ func New(c Config) (*Service, error) {
 			s.taking = p
 		}
 	}
+	if c.Told == nil {
+		c.Told = func() {}
+	}
 	n := c.Lanes
 	if n == 0 {
 		n = DefaultLanes
 	}
 	for range n {
-		l := newLane(laneConfig{Store: c.Store, Boards: c.Boards, Observer: s.watch, Logger: c.Logger, Now: c.Now, Skew: &s.skew})
+		l := newLane(laneConfig{Store: c.Store, Boards: c.Boards, Observer: s.watch, Logger: c.Logger, Now: c.Now, Skew: &s.skew, Told: c.Told})
 		s.lanes = append(s.lanes, l)
 		go l.run()
 	}
