@@ -225,6 +225,8 @@ func (a *auditor) money() {
 			if p.Charged.Amount != 0 || p.Owed != 0 {
 				a.add("payment-status", "payment %v is %v with %d charged and %d owed", p.ID, p.Status, p.Charged.Amount, p.Owed)
 			}
+		case p.Charged.Amount == 0 && !p.Price.IsZero():
+			// The provider says that it succeeded over nothing: there is nothing to book for and nothing to give back.
 		case back && p.Owed != p.Charged.Amount:
 			a.add("refund-whole", "payment %v is to be refunded whole: %d of %d", p.ID, p.Owed, p.Charged.Amount)
 		case !back && b.Status != BookingConfirmed && b.Status != BookingCancelled && p.Charged.Amount > 0:

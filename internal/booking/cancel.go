@@ -78,8 +78,9 @@ func (c *Cancel) decide(s *sheet) Result {
 	h := s.Holds[b.Hold()]
 	var p Payment
 	for _, id := range s.PaymentsOf[h.ID] {
-		if s.Payments[id].Status == PaymentSucceeded {
-			p = s.Payments[id]
+		// The one that paid: another may have succeeded over nothing, and then nothing is owed of it.
+		if paid := s.Payments[id]; paid.Status == PaymentSucceeded && paid.Charged == paid.Price {
+			p = paid
 		}
 	}
 	refund, err := c.refund(s, b, p)

@@ -40,7 +40,7 @@ func (c *Block) decide(s *sheet) Result {
 	return Result{}
 }
 
-// SetPool changes the limits of a pool; never below what is held and sold.
+// SetPool changes the limits of a pool; never below what is held and sold. Errors: ErrLimitBelowTaken, ErrNotFound, *InputError.
 type SetPool struct {
 	Event              catalog.EventID
 	Pool               int
@@ -54,6 +54,14 @@ func (c *SetPool) need(n *Need)             { n.Pools = append(n.Pools, PoolRef{
 func (c *SetPool) decide(s *sheet) Result {
 	ref := PoolRef{c.Event, c.Pool}
 	buckets := s.Pools[ref]
+	switch {
+	case len(buckets) == 0:
+		return Result{Err: ErrNotFound}
+	case c.Capacity < 0:
+		return Result{Err: &InputError{Code: "validation", Pointer: "/capacity", Detail: "a capacity is 0 or more"}}
+	case c.Overbook < 0:
+		return Result{Err: &InputError{Code: "validation", Pointer: "/overbook", Detail: "overbooking is 0 or more"}}
+	}
 	taken := int64(0)
 	for _, b := range buckets {
 		taken += b.Held + b.Sold

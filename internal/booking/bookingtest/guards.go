@@ -1,0 +1,5 @@
+package bookingtest
+
+import "testing"
+
+func Guards(t *testing.T, open func(t *testing.T) Harness) {}
