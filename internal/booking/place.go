@@ -61,9 +61,12 @@ func (s *Service) PlaceHold(ctx context.Context, p PlaceHold) (Placed, error) {
 		Event: e, Customer: p.Customer, Replaces: p.Replaces, Bucket: s.bucket, Request: p.hash(),
 		ID: HoldID(s.id("hold", p.Customer, e.ID, p.Key)),
 	}
-	live, err := s.boards.Get(ctx, int64(e.ID))
-	if err != nil {
-		return Placed{}, fmt.Errorf("board of %v: %w", e.ID, err)
+	// Without a board there is no early refusal, and that is fine: reading one for every hold of ten thousand quiet events would cost more than it saves.
+	live := s.boards.Lookup(int64(e.ID))
+	if live == nil && p.Best != nil {
+		if live, err = s.boards.Get(ctx, int64(e.ID)); err != nil {
+			return Placed{}, fmt.Errorf("board of %v: %w", e.ID, err)
+		}
 	}
 	enter := &entry{command: c, keep: p.Key != "", board: live}
 	var placed Placed
@@ -78,13 +81,19 @@ func (s *Service) PlaceHold(ctx context.Context, p PlaceHold) (Placed, error) {
 	if err != nil {
 		return Placed{}, err
 	}
-	if p.Best == nil {
+	if p.Best == nil && live != nil {
 		if err := s.refuseEarly(p, c, layout, live); err != nil {
 			return Placed{}, err
 		}
 	}
 	r, err := s.lane(e.ID).do(ctx, enter)
 	if gone, ok := errors.AsType[*GoneError](err); ok {
+		if live == nil {
+			// Where places are gone more will be asked for: from now on the picture answers.
+			if live, err = s.boards.Get(ctx, int64(e.ID)); err != nil {
+				return Placed{}, gone
+			}
+		}
 		return Placed{}, s.alternatives(gone, c, layout, live)
 	}
 	if err != nil {
