@@ -49,6 +49,7 @@ var Errors = NewTable(
 	Rule{Is: catalog.ErrNotFound, Kind: NotFound},
 	Rule{Is: catalog.ErrSlugTaken, Kind: SlugTaken},
 	Rule{Is: catalog.ErrVersion, Kind: PreconditionFailed},
+	Rule{As: asDraft},
 	Rule{As: asLayout},
 	Rule{Is: ticket.ErrNotFound, Kind: NotFound},
 	Rule{Is: money.ErrCurrency, Kind: Validation, Detail: "A currency is not an ISO 4217 code."},
@@ -106,6 +107,18 @@ func asSale(err error) (Problem, bool) {
 	p := NotOnSale.Problem("")
 	if sale, ok := errors.AsType[*booking.SaleError](err); ok {
 		p.Extra = map[string]any{"opensAt": sale.OpensAt.UTC().Format(time.RFC3339)}
+	}
+	return p, true
+}
+
+func asDraft(err error) (Problem, bool) {
+	fields, ok := errors.AsType[catalog.FieldErrors](err)
+	if !ok {
+		return Problem{}, false
+	}
+	p := Validation.Problem("")
+	for _, f := range fields {
+		p.Errors = append(p.Errors, FieldError{Pointer: "#" + f.Pointer, Detail: f.Detail, Code: Validation.Code})
 	}
 	return p, true
 }
