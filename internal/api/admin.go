@@ -172,15 +172,17 @@ func (a *API) adminRoutes() {
 }
 
 func (a *API) addLayout(ctx context.Context, in *addLayoutInput) (*addLayoutOutput, error) {
-	ref, seats, warnings, err := a.Catalog.AddLayout(ctx, in.RawBody)
+	added, err := a.Catalog.AddLayout(ctx, in.RawBody)
 	if err != nil {
 		return nil, err
 	}
 	out := &addLayoutOutput{
-		Location: layoutRef(ref).URL,
-		Body:     NewLayout{LayoutID: ref.ID, Version: ref.Version, Seats: seats, Warnings: make([]LayoutWarning, len(warnings))},
+		Location: layoutRef(added.Ref).URL,
+		Body: NewLayout{
+			LayoutID: added.Ref.ID, Version: added.Ref.Version, Seats: len(added.Layout.Seats), Warnings: make([]LayoutWarning, len(added.Warnings)),
+		},
 	}
-	for i, w := range warnings {
+	for i, w := range added.Warnings {
 		out.Body.Warnings[i] = LayoutWarning(w)
 	}
 	return out, nil

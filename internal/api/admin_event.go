@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-project/holdfast/internal/booking"
 	"github.com/holdfast-project/holdfast/internal/catalog"
 	"github.com/holdfast-project/holdfast/internal/httpd"
-	"github.com/holdfast-project/holdfast/internal/venue"
 )
 
 const tagStaff = "Staff"
@@ -40,16 +39,16 @@ type NewPool struct {
 	Pool     string `json:"pool" maxLength:"80"`
 	Capacity int64  `json:"capacity,omitempty" minimum:"0" maximum:"10000000" doc:"That of the layout's standing area when left out."`
 	Overbook int64  `json:"overbook,omitempty" minimum:"0" maximum:"10000000" doc:"Units sold beyond the capacity."`
-	Buckets  int    `json:"buckets,omitempty" minimum:"0" maximum:"64" doc:"Rows that the stock is split into; chosen by the size when left out."`
-	Price    int64  `json:"price,omitempty" minimum:"0" doc:"Minor units, for a unit without a seat or a seat whose band has no price."`
+	Buckets  *int   `json:"buckets,omitempty" minimum:"1" maximum:"64" doc:"Rows that the stock is split into; chosen by the size when left out."`
+	Price    *int64 `json:"price,omitempty" minimum:"0" doc:"Minor units, for a unit without a seat or a seat whose band has no price; left out, that of the pool's name in prices."`
 }
 
 // PolicyChange has the fields of a policy that differ.
 type PolicyChange struct {
-	HoldSeconds          *int               `json:"holdSeconds,omitempty"`
-	PaymentSeconds       *int               `json:"paymentSeconds,omitempty"`
-	ExtendSeconds        *int               `json:"extendSeconds,omitempty"`
-	HoldCeilingSeconds   *int               `json:"holdCeilingSeconds,omitempty"`
+	HoldSeconds          *int64             `json:"holdSeconds,omitempty"`
+	PaymentSeconds       *int64             `json:"paymentSeconds,omitempty"`
+	ExtendSeconds        *int64             `json:"extendSeconds,omitempty"`
+	HoldCeilingSeconds   *int64             `json:"holdCeilingSeconds,omitempty"`
 	MaxPlacesPerHold     *int               `json:"maxPlacesPerHold,omitempty"`
 	MaxPlacesPerCustomer *int               `json:"maxPlacesPerCustomer,omitempty"`
 	MaxHoldsPerMinute    *int               `json:"maxHoldsPerMinute,omitempty"`
@@ -60,28 +59,32 @@ type PolicyChange struct {
 
 // WaitingRoomChange has the fields of a waiting room that differ.
 type WaitingRoomChange struct {
-	Enabled            *bool `json:"enabled,omitempty"`
-	PerSecond          *int  `json:"perSecond,omitempty"`
-	MaxActive          *int  `json:"maxActive,omitempty"`
-	PassSeconds        *int  `json:"passSeconds,omitempty"`
-	OpensSecondsBefore *int  `json:"opensSecondsBefore,omitempty"`
+	Enabled            *bool  `json:"enabled,omitempty"`
+	PerSecond          *int   `json:"perSecond,omitempty"`
+	MaxActive          *int   `json:"maxActive,omitempty"`
+	PassSeconds        *int64 `json:"passSeconds,omitempty"`
+	OpensSecondsBefore *int64 `json:"opensSecondsBefore,omitempty"`
 }
 
-func (p *PolicyChange) draft() catalog.PolicyDraft {
+func (p *PolicyChange) draft() *catalog.PolicyDraft {
 	if p == nil {
-		return catalog.PolicyDraft{}
+		return nil
 	}
-	d := catalog.PolicyDraft{
+	d := &catalog.PolicyDraft{
 		HoldSeconds: p.HoldSeconds, PaymentSeconds: p.PaymentSeconds, ExtendSeconds: p.ExtendSeconds, HoldCeilingSeconds: p.HoldCeilingSeconds,
 		MaxPlacesPerHold: p.MaxPlacesPerHold, MaxPlacesPerCustomer: p.MaxPlacesPerCustomer, MaxHoldsPerMinute: p.MaxHoldsPerMinute,
-		WaitingRoom: (*catalog.WaitingRoomDraft)(p.WaitingRoom), Orphans: (*catalog.Orphans)(p.Orphans),
+		Orphans: (*catalog.Orphans)(p.Orphans),
+	}
+	if w := p.WaitingRoom; w != nil {
+		d.WaitingRoom = &catalog.WaitingRoomDraft{
+			Enabled: w.Enabled, PerSecond: w.PerSecond, MaxActive: w.MaxActive, PassSeconds: w.PassSeconds, OpensSecondsBefore: w.OpensSecondsBefore,
+		}
 	}
 	if p.Cancellation != nil {
-		rules := make([]catalog.CancellationRule, len(*p.Cancellation))
-		for i, r := range *p.Cancellation {
-			rules[i] = catalog.CancellationRule{UntilBefore: time.Duration(r.UntilSecondsBefore) * time.Second, RefundPercent: r.RefundPercent}
+		d.Cancellation = []catalog.CancellationDraft{} // not nil: no rule at all is a choice too
+		for _, r := range *p.Cancellation {
+			d.Cancellation = append(d.Cancellation, catalog.CancellationDraft{UntilSecondsBefore: int64(r.UntilSecondsBefore), RefundPercent: r.RefundPercent})
 		}
-		d.Cancellation = &rules
 	}
 	return d
 }
@@ -211,7 +214,7 @@ func (a *API) createEvent(ctx context.Context, in *createEventInput) (*createEve
 	b := &in.Body
 	d := catalog.Draft{
 		Kind: catalog.Kind(b.Kind), Slug: b.Slug, Title: b.Title, Venue: catalog.Venue(b.Venue), StartsAt: b.StartsAt, Currency: b.Currency,
-		Layout: catalog.LayoutRef{ID: b.LayoutID}, Prices: b.Prices, Origin: b.Origin, Destination: b.Destination, Policy: b.Policy.draft(),
+		LayoutID: b.LayoutID, Prices: b.Prices, Origin: b.Origin, Destination: b.Destination, Policy: b.Policy.draft(),
 	}
 	if b.SaleOpensAt != nil {
 		d.SaleOpensAt = *b.SaleOpensAt
@@ -220,7 +223,7 @@ func (a *API) createEvent(ctx context.Context, in *createEventInput) (*createEve
 		d.SaleClosesAt = *b.SaleClosesAt
 	}
 	for _, p := range b.Pools {
-		d.Pools = append(d.Pools, catalog.Pool{Name: p.Pool, Capacity: p.Capacity, Overbook: p.Overbook, Buckets: p.Buckets, Price: p.Price})
+		d.Pools = append(d.Pools, catalog.PoolDraft{Pool: p.Pool, Capacity: p.Capacity, Overbook: p.Overbook, Buckets: p.Buckets, Price: p.Price})
 	}
 	e, err := a.Catalog.CreateEvent(ctx, d)
 	if err != nil {
@@ -273,15 +276,10 @@ func (a *API) editEvent(ctx context.Context, in *editEventInput) (*staffEventOut
 	if err != nil {
 		return nil, err
 	}
-	var undo []booking.SetPool
-	e, err = a.Catalog.EditEvent(ctx, e.ID, version, func(e *catalog.Event) error {
-		before := slices.Clone(e.Pools)
-		if err := in.Body.apply(e); err != nil {
-			return err
-		}
-		undo, err = a.setPools(ctx, e, before)
-		return err
-	})
+	undo, err := a.setPools(ctx, e, in.Body.Pools)
+	if err == nil {
+		e, err = a.Catalog.EditEvent(ctx, e.ID, in.Body.edit(version))
+	}
 	if err != nil {
 		// The limits are the engine's rows, the rest is the catalog's: when the second is refused the first goes back.
 		for _, u := range undo {
@@ -295,62 +293,40 @@ func (a *API) editEvent(ctx context.Context, in *editEventInput) (*staffEventOut
 }
 
 // setPools changes the limits that differ, and gives what takes the changes back.
-func (a *API) setPools(ctx context.Context, e *catalog.Event, before []catalog.Pool) (undo []booking.SetPool, err error) {
-	var layout *venue.Layout
-	if e.Layout != (catalog.LayoutRef{}) {
-		if layout, err = a.layoutOf(ctx, e); err != nil {
-			return nil, err
+func (a *API) setPools(ctx context.Context, e *catalog.Event, changes []PoolChange) (undo []booking.SetPool, err error) {
+	for i, p := range changes {
+		no, ok := e.Pool(p.Pool)
+		if !ok {
+			return undo, input("unknown-pool", fmt.Sprintf("/pools/%d/pool", i), "pools can be changed, not added; name one of the event")
 		}
-	}
-	if err := e.Check(layout); err != nil { // before anything is changed
-		return nil, err
-	}
-	for i, p := range e.Pools {
-		if p.Capacity == before[i].Capacity && p.Overbook == before[i].Overbook {
+		before := booking.SetPool{Event: e.ID, Pool: no, Capacity: e.Pools[no].Capacity, Overbook: e.Pools[no].Overbook}
+		after := before
+		set(&after.Capacity, p.Capacity)
+		set(&after.Overbook, p.Overbook)
+		if after == before {
 			continue
 		}
-		if err := a.Booking.SetPool(ctx, booking.SetPool{Event: e.ID, Pool: i, Capacity: p.Capacity, Overbook: p.Overbook}); err != nil {
+		if err := a.Booking.SetPool(ctx, after); err != nil {
 			return undo, err
 		}
-		undo = append(undo, booking.SetPool{Event: e.ID, Pool: i, Capacity: before[i].Capacity, Overbook: before[i].Overbook})
+		undo = append(undo, before)
 	}
 	return undo, nil
 }
 
-// apply changes a copy of an event.
-func (c *EventChange) apply(e *catalog.Event) error {
-	set(&e.Title, c.Title)
-	set(&e.StartsAt, c.StartsAt)
-	set(&e.SaleOpensAt, c.SaleOpensAt)
-	set(&e.SaleClosesAt, c.SaleClosesAt)
-	set(&e.Paused, c.Paused)
+// edit is the change as the catalog takes it.
+func (c *EventChange) edit(version int) catalog.Edit {
+	x := catalog.Edit{
+		Version: version, Title: c.Title, StartsAt: c.StartsAt, SaleOpensAt: c.SaleOpensAt, SaleClosesAt: c.SaleClosesAt, Paused: c.Paused,
+		Policy: c.Policy.draft(),
+	}
 	if c.Prices != nil {
-		prices := make(map[string]int64, len(e.Prices))
-		for band, price := range e.Prices {
-			prices[band] = price
-		}
-		for band, price := range *c.Prices {
-			prices[band] = price
-		}
-		e.Prices = prices
+		x.Prices = *c.Prices
 	}
-	for i, p := range c.Pools {
-		no, ok := e.Pool(p.Pool)
-		if !ok {
-			return input("unknown-pool", fmt.Sprintf("/pools/%d/pool", i), "pools can be changed, not added; name one of the event")
-		}
-		set(&e.Pools[no].Capacity, p.Capacity)
-		set(&e.Pools[no].Overbook, p.Overbook)
-		set(&e.Pools[no].Price, p.Price)
+	for _, p := range c.Pools {
+		x.Pools = append(x.Pools, catalog.PoolEdit{Pool: p.Pool, Capacity: p.Capacity, Overbook: p.Overbook, Price: p.Price})
 	}
-	if c.Policy != nil {
-		p, err := c.Policy.draft().Overlay(e.Policy)
-		if err != nil {
-			return err
-		}
-		e.Policy = p
-	}
-	return nil
+	return x
 }
 
 func set[T any](to, from *T) {
@@ -365,7 +341,7 @@ func (a *API) setPaused(ctx context.Context, event string, paused bool) (*staffE
 		return nil, err
 	}
 	if e.Paused != paused {
-		e, err = a.Catalog.EditEvent(ctx, e.ID, e.Version, func(e *catalog.Event) error { e.Paused = paused; return nil })
+		e, err = a.Catalog.EditEvent(ctx, e.ID, catalog.Edit{Paused: &paused})
 		if err != nil {
 			return nil, err
 		}

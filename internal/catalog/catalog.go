@@ -6,185 +6,143 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-project/holdfast/internal/venue"
 )
 
-// Store keeps layouts and events. Each method is one transaction. Unknown names are ErrNotFound.
-type Store interface {
-	// AddLayout stores a version of a layout; the same id and hash again is the version that is there.
-	AddLayout(ctx context.Context, l StoredLayout) (version int, err error)
-	Layout(ctx context.Context, ref LayoutRef) ([]byte, error)
-	// LatestLayout is the newest version of a layout.
-	LatestLayout(ctx context.Context, id string) (version int, err error)
-	// CreateEvents stores new events with the rows of their pools: all of them or none. A slug that is taken is ErrSlugTaken.
-	CreateEvents(ctx context.Context, events []NewRow) error
-	// UpdateEvent writes an event that has the version before; any other is ErrVersion.
-	UpdateEvent(ctx context.Context, e NewRow, before int) error
-	Event(ctx context.Context, id EventID) (*Event, error)
-	EventBySlug(ctx context.Context, slug string) (*Event, error)
-	// TakenSlugs tells which of the slugs are in use.
-	TakenSlugs(ctx context.Context, slugs []string) (map[string]bool, error)
-	Search(ctx context.Context, q Query, now time.Time) (Page, error)
-	// SetAvailable notes how many places events have left, for the search.
-	SetAvailable(ctx context.Context, left map[EventID]int) error
-}
-
-// StoredLayout is a layout as it is kept: by id, with the hash of its canonical form.
-type StoredLayout struct {
-	ID        string
-	Name      string
-	Hash      string
-	Canonical []byte
-	Seats     int
-}
-
-// NewRow is an event with the figures that the search keeps of it.
-type NewRow struct {
-	*Event
-	Available int
-}
-
-// Limits and times of the memory that stands before the store.
+// Limits of what a catalog keeps in memory.
 const (
-	maxEvents  = 20_000 // events kept
-	maxLayouts = 64     // layouts kept; one of 50,000 seats is about 10 MB
-	maxMisses  = 1_000  // names kept that no event has
-	freshFor   = 2 * time.Second
-	missFor    = time.Second
+	maxEvents      = 16_384    // about 2 kB each
+	maxAbsent      = 4_096     // ids and slugs that nobody has
+	maxLayoutSeats = 1_000_000 // over all layouts
+
+	absentTTL   = 2 * time.Second // a new event is found after so long, wherever it was made
+	pollEvery   = time.Second     // for changes by other processes, while anybody asks for events
+	maxAge      = 2 * time.Second // who asks after a longer silence waits for the news first
+	maxPollWait = 100 * time.Millisecond
+	loadTimeout = 5 * time.Second
+	// Every poll asks again for the changes of this time: a read that began before a change may be put in memory after the change was heard of, and
+	// databases with many writers number changes in another order than they commit them.
+	overlap = loadTimeout + pollEvery
 )
 
-// Config of a Catalog.
-type Config struct {
-	Store  Store
-	Now    func() time.Time
-	Logger *slog.Logger
-}
-
-// Catalog answers about events from memory; what it says is at most about two seconds old. Safe for concurrent use.
+// Catalog answers questions about events and layouts from memory. It asks the store only for what it does not have, and once a second for what has changed
+// (never while nobody asks). When the store is away it goes on with what it has. All methods are safe for concurrent use.
 type Catalog struct {
-	store Store
-	now   func() time.Time
-	log   *slog.Logger
+	store   Store
+	now     func() time.Time
+	running singleflight.Group
 
-	mu      sync.RWMutex
-	events  map[EventID]*cached
-	slugs   map[string]EventID
-	misses  map[string]time.Time
-	layouts map[LayoutRef]*compiled
+	mu       sync.Mutex
+	events   *lru[EventID, *Event]
+	bySlug   map[string]EventID // of events
+	absent   *lru[string, time.Time]
+	layouts  *lru[LayoutRef, *venue.Layout]
+	searches *lru[Query, found]
 
-	answers answers
+	pollDue atomic.Int64 // unix nanoseconds
+	heard   atomic.Int64 // when the last successful poll began
+	failing atomic.Bool
+	poll    atomic.Pointer[polling] // the last one that began
+
+	heads []head // of earlier polls, oldest first; only the running poll uses it
 }
 
-type cached struct {
-	event   *Event
-	readAt  time.Time
-	reading bool
+type polling struct{ done chan struct{} }
+
+type head struct {
+	at    time.Time
+	point int64
 }
 
-// compiled is a layout that is being or was parsed, once for all who ask.
-type compiled struct {
-	once   sync.Once
-	layout *venue.Layout
-	err    error
-}
-
-// New makes a Catalog.
-func New(c Config) *Catalog {
-	return &Catalog{
-		store: c.Store, now: c.Now, log: c.Logger,
-		events: map[EventID]*cached{}, slugs: map[string]EventID{}, misses: map[string]time.Time{}, layouts: map[LayoutRef]*compiled{},
+// New makes a catalog on a store.
+func New(store Store, now func() time.Time) *Catalog {
+	c := &Catalog{
+		store: store, now: now,
+		events: newLRU[EventID, *Event](maxEvents), bySlug: map[string]EventID{}, absent: newLRU[string, time.Time](maxAbsent),
+		layouts: newLRU[LayoutRef, *venue.Layout](maxLayoutSeats), searches: newLRU[Query, found](maxSearches),
 	}
+	c.events.dropped = func(_ EventID, e *Event) { delete(c.bySlug, e.Slug) }
+	return c
 }
 
-// Event gives an event. The answer is shared: it must not be changed.
-func (c *Catalog) Event(ctx context.Context, id EventID) (*Event, error) {
-	c.mu.RLock()
-	got := c.events[id]
-	c.mu.RUnlock()
-	if got == nil {
-		return c.read(ctx, id)
-	}
-	c.refresh(ctx, got)
-	return got.event, nil
-}
-
-// refresh reads an event again in the background when what is known of it is old: nobody waits, and while the database is away the old is served.
-func (c *Catalog) refresh(ctx context.Context, got *cached) {
-	now := c.now()
-	c.mu.RLock()
-	fresh := got.reading || now.Sub(got.readAt) < freshFor
-	c.mu.RUnlock()
-	if fresh {
-		return
-	}
-	c.mu.Lock()
-	mine := !got.reading
-	got.reading = true
-	c.mu.Unlock()
-	if !mine {
-		return
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// once runs f once for all who ask for the same key at the same time. Nobody's impatience ends it for the others.
+func once[T any](ctx context.Context, g *singleflight.Group, key string, f func(context.Context) (T, error)) (T, error) {
+	done := g.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
-		if _, err := c.read(ctx, got.event.ID); err != nil {
-			c.log.Warn("an event could not be read again", "event", got.event.ID, "error", err)
-			c.mu.Lock()
-			got.reading, got.readAt = false, c.now()
-			c.mu.Unlock()
+		return f(ctx)
+	})
+	var none T
+	select {
+	case r := <-done:
+		if r.Err != nil {
+			return none, r.Err
 		}
-	}()
+		return r.Val.(T), nil
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
 }
 
-func (c *Catalog) read(ctx context.Context, id EventID) (*Event, error) {
-	e, err := c.store.Event(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return c.keep(e), nil
-}
-
-// keep remembers an event, unless a newer edit of it is known already.
-func (c *Catalog) keep(e *Event) *Event {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old := c.events[e.ID]; old != nil && old.event.Version > e.Version {
-		return old.event
-	}
-	if len(c.events) >= maxEvents {
-		// Which one is dropped hardly matters: it is read again when asked for.
-		for id, old := range c.events {
-			delete(c.events, id)
-			delete(c.slugs, old.event.Slug)
-			break
-		}
-	}
-	c.events[e.ID] = &cached{event: e, readAt: c.now()}
-	c.slugs[e.Slug] = e.ID
-	delete(c.misses, e.Slug)
-	return e
-}
-
-// Resolve gives an event by id or slug. What no event is called is remembered for a moment, so that asking for it again costs nothing.
-func (c *Catalog) Resolve(ctx context.Context, name string) (*Event, error) {
-	if id, err := ParseEventID(name); err == nil {
-		return c.orMiss(ctx, name, func() (*Event, error) { return c.Event(ctx, id) })
-	}
-	c.mu.RLock()
-	id, known := c.slugs[name]
-	c.mu.RUnlock()
-	if known {
+// Resolve finds an event by what stands in an address: its id or its slug. ErrNotFound.
+func (c *Catalog) Resolve(ctx context.Context, idOrSlug string) (*Event, error) {
+	if id, err := ParseEventID(idOrSlug); err == nil {
 		return c.Event(ctx, id)
 	}
-	if !slugForm.MatchString(name) || len(name) > MaxSlug {
-		return nil, ErrNotFound
+	return c.EventBySlug(ctx, idOrSlug)
+}
+
+// Event finds an event; ErrNotFound.
+func (c *Catalog) Event(ctx context.Context, id EventID) (*Event, error) {
+	c.fresh(ctx)
+	c.mu.Lock()
+	e, ok := c.events.get(id)
+	c.mu.Unlock()
+	if ok {
+		return e, nil
 	}
-	return c.orMiss(ctx, name, func() (*Event, error) {
-		e, err := c.store.EventBySlug(ctx, name)
+	return c.load(ctx, id.String(), func(ctx context.Context) (*Event, error) { return c.store.Event(ctx, id) })
+}
+
+// EventBySlug finds an event; ErrNotFound.
+func (c *Catalog) EventBySlug(ctx context.Context, slug string) (*Event, error) {
+	if len(slug) > MaxSlugBytes || !slugForm.MatchString(slug) {
+		return nil, fmt.Errorf("%w: %.*q", ErrNotFound, MaxSlugBytes, slug)
+	}
+	c.fresh(ctx)
+	c.mu.Lock()
+	id, ok := c.bySlug[slug]
+	e, there := c.events.get(id)
+	c.mu.Unlock()
+	if ok && there {
+		return e, nil
+	}
+	return c.load(ctx, slug, func(ctx context.Context) (*Event, error) { return c.store.EventBySlug(ctx, slug) })
+}
+
+// load reads what is not in memory. name is an id or a slug, which can't be told from each other wrongly: slugs have no underscore.
+func (c *Catalog) load(ctx context.Context, name string, read func(context.Context) (*Event, error)) (*Event, error) {
+	c.mu.Lock()
+	since, ok := c.absent.get(name)
+	c.mu.Unlock()
+	if ok && c.now().Sub(since) < absentTTL {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	return once(ctx, &c.running, name, func(ctx context.Context) (*Event, error) {
+		asked := c.now()
+		e, err := read(ctx)
+		if errors.Is(err, ErrNotFound) {
+			c.mu.Lock()
+			c.absent.put(name, asked, 1)
+			c.mu.Unlock()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -192,191 +150,270 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (*Event, error) {
 	})
 }
 
-func (c *Catalog) orMiss(ctx context.Context, name string, find func() (*Event, error)) (*Event, error) {
-	c.mu.RLock()
-	at, missed := c.misses[name]
-	c.mu.RUnlock()
-	if missed && c.now().Sub(at) < missFor {
-		return nil, ErrNotFound
+// keep puts an event in memory unless a newer one is there, and gives the one that is.
+func (c *Catalog) keep(e *Event) *Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.events.get(e.ID); ok && known.Version >= e.Version {
+		return known
 	}
-	e, err := find()
-	if errors.Is(err, ErrNotFound) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.misses) >= maxMisses {
-			clear(c.misses)
-		}
-		c.misses[name] = c.now()
-	}
-	return e, err
+	c.events.put(e.ID, e, 1)
+	c.bySlug[e.Slug] = e.ID
+	c.absent.drop(e.Slug)
+	c.absent.drop(e.ID.String())
+	return e
 }
 
-// AddLayout stores a layout file, in the own format or a pretix plan. The same content again is the layout that is there; another content under the
-// same name is its next version. Errors are venue's.
-func (c *Catalog) AddLayout(ctx context.Context, data []byte) (ref LayoutRef, seats int, warnings []venue.Warning, err error) {
-	l, warnings, err := venue.Parse(data)
+// fresh sees to it that what is in memory is at most maxAge old: it starts a poll when one is due, and waits for it only after a silence.
+func (c *Catalog) fresh(ctx context.Context) {
+	now := c.now()
+	due := c.pollDue.Load()
+	if now.UnixNano() >= due && c.pollDue.CompareAndSwap(due, now.Add(pollEvery).UnixNano()) {
+		p := &polling{done: make(chan struct{})}
+		c.poll.Store(p)
+		go func() {
+			defer close(p.done)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+			defer cancel()
+			c.failing.Store(c.hear(ctx, now) != nil)
+		}()
+	}
+	heard := c.heard.Load()
+	p := c.poll.Load()
+	if p == nil || c.failing.Load() || now.UnixNano()-heard <= int64(maxAge) {
+		return
+	}
+	var patience <-chan time.Time
+	if heard != 0 { // before the first poll nothing may be kept: it would not be known from which point on changes matter
+		t := time.NewTimer(maxPollWait)
+		defer t.Stop()
+		patience = t.C
+	}
+	select {
+	case <-p.done:
+	case <-patience:
+	case <-ctx.Done():
+	}
+}
+
+// hear asks for changes and replaces what has changed.
+func (c *Catalog) hear(ctx context.Context, now time.Time) error {
+	if len(c.heads) == 0 {
+		point, err := c.store.LastChange(ctx)
+		if err != nil {
+			return err
+		}
+		c.heads = append(c.heads, head{now, point})
+		c.heard.Store(now.UnixNano())
+		return nil
+	}
+	for len(c.heads) > 1 && now.Sub(c.heads[1].at) >= overlap {
+		c.heads = c.heads[1:]
+	}
+	point := c.heads[0].point
+	for more := true; more; {
+		changes, err := c.store.Changes(ctx, point)
+		if err != nil {
+			return err
+		}
+		var changed []EventID
+		c.mu.Lock()
+		for i := range changes {
+			ch := &changes[i]
+			point = ch.Point
+			c.absent.drop(ch.Slug)
+			c.absent.drop(ch.ID.String())
+			if el, ok := c.events.byKey[ch.ID]; ok && el.Value.(*kept[EventID, *Event]).value.Version < ch.Version {
+				changed = append(changed, ch.ID)
+			}
+		}
+		c.mu.Unlock()
+		for _, id := range changed {
+			e, err := c.store.Event(ctx, id)
+			if err != nil {
+				return err
+			}
+			c.keep(e)
+		}
+		more = len(changes) == MaxChanges
+	}
+	c.heads = append(c.heads, head{now, point})
+	c.heard.Store(now.UnixNano())
+	return nil
+}
+
+// CreateEvent adds an event. Errors: FieldErrors, ErrSlugTaken.
+func (c *Catalog) CreateEvent(ctx context.Context, d Draft) (*Event, error) {
+	e, err := c.make(ctx, &d)
 	if err != nil {
-		return ref, 0, nil, err
+		return nil, err
 	}
-	ref, err = c.StoreLayout(ctx, l)
-	return ref, len(l.Seats), warnings, err
+	taken, err := c.store.CreateEvents(ctx, []*Event{e})
+	if err != nil {
+		return nil, err
+	}
+	if len(taken) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrSlugTaken, e.Slug)
+	}
+	return c.keep(e), nil
 }
 
-// StoreLayout is AddLayout for a layout that is parsed already.
-func (c *Catalog) StoreLayout(ctx context.Context, l *venue.Layout) (LayoutRef, error) {
-	canonical := l.Canonical()
-	name, hash := sha256.Sum256([]byte(l.Name)), sha256.Sum256(canonical)
-	ref := LayoutRef{ID: "lay_" + hex.EncodeToString(name[:10])}
-	var err error
-	ref.Version, err = c.store.AddLayout(ctx, StoredLayout{
-		ID: ref.ID, Name: l.Name, Hash: hex.EncodeToString(hash[:]), Canonical: canonical, Seats: len(l.Seats),
-	})
-	return ref, err
-}
-
-// Layout gives a layout. It is shared and never changes.
-func (c *Catalog) Layout(ctx context.Context, ref LayoutRef) (*venue.Layout, error) {
-	c.mu.RLock()
-	got := c.layouts[ref]
-	c.mu.RUnlock()
-	if got == nil {
-		c.mu.Lock()
-		if got = c.layouts[ref]; got == nil {
-			if len(c.layouts) >= maxLayouts {
-				for old := range c.layouts {
-					delete(c.layouts, old)
-					break
-				}
-			}
-			got = &compiled{}
-			c.layouts[ref] = got
+func (c *Catalog) make(ctx context.Context, d *Draft) (*Event, error) {
+	var s Seating
+	var missing error
+	if d.LayoutID != "" {
+		s.Ref = LayoutRef{d.LayoutID, d.LayoutVersion}
+		var err error
+		if s.Ref.Version == 0 {
+			s.Ref.Version, err = c.store.NewestLayout(ctx, d.LayoutID)
 		}
-		c.mu.Unlock()
-	}
-	got.once.Do(func() {
-		var data []byte
-		// One client's patience must not decide for all who wait.
-		if data, got.err = c.store.Layout(context.WithoutCancel(ctx), ref); got.err == nil {
-			if got.layout, _, got.err = venue.Parse(data); got.err != nil {
-				got.err = fmt.Errorf("stored layout %s version %d: %w", ref.ID, ref.Version, got.err)
-			}
+		if err == nil {
+			s.Layout, err = c.Layout(ctx, s.Ref)
 		}
-	})
-	if got.err != nil {
-		c.mu.Lock()
-		if c.layouts[ref] == got {
-			delete(c.layouts, ref) // ask again next time
-		}
-		c.mu.Unlock()
-	}
-	return got.layout, got.err
-}
-
-// layoutOf is the layout of a draft or event, nil where it has none.
-func (c *Catalog) layoutOf(ctx context.Context, ref LayoutRef) (*venue.Layout, error) {
-	if ref == (LayoutRef{}) {
-		return nil, nil
-	}
-	l, err := c.Layout(ctx, ref)
-	if errors.Is(err, ErrNotFound) {
-		return nil, FieldErrors{{Pointer: "/layoutId", Detail: "there is no such layout; POST it first"}}
-	}
-	return l, err
-}
-
-// Prepare checks a draft and makes the event without storing it.
-func (c *Catalog) Prepare(ctx context.Context, d Draft) (NewRow, error) {
-	if d.Layout.ID != "" && d.Layout.Version == 0 {
-		v, err := c.store.LatestLayout(ctx, d.Layout.ID)
 		if errors.Is(err, ErrNotFound) {
-			return NewRow{}, FieldErrors{{Pointer: "/layoutId", Detail: "there is no such layout; POST it first"}}
+			missing = FieldErrors{{"/layoutId", fmt.Sprintf("is %q version %d, which does not exist; post the layout first", d.LayoutID, d.LayoutVersion)}}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if missing != nil { // prices and pools can't be judged without it
+		return nil, missing
+	}
+	return NewEvent(d, s, c.now())
+}
+
+// CreateEvents adds many events in one step, at most MaxBatch, or none. Those whose slug is taken already are left out; taken names their indexes. Pointers
+// of FieldErrors begin with the draft's index, /3/title.
+func (c *Catalog) CreateEvents(ctx context.Context, drafts []Draft) (taken []int, err error) {
+	var wrong checks
+	if len(drafts) > MaxBatch {
+		wrong.fail("", "has %d events; add at most %d at a time", len(drafts), MaxBatch)
+		return nil, wrong.err()
+	}
+	events := make([]*Event, 0, len(drafts))
+	first := make(map[string]int, len(drafts))
+	for i := range drafts {
+		e, err := c.make(ctx, &drafts[i])
+		if fields, ok := errors.AsType[FieldErrors](err); ok {
+			for _, f := range fields {
+				wrong.fail(fmt.Sprintf("/%d%s", i, f.Pointer), "%s", f.Detail)
+			}
+			continue
 		}
 		if err != nil {
-			return NewRow{}, err
+			return nil, err
 		}
-		d.Layout.Version = v
+		if j, twice := first[e.Slug]; twice {
+			wrong.fail(fmt.Sprintf("/%d/slug", i), "is %q, as that of element %d; give each its own", e.Slug, j)
+		}
+		first[e.Slug] = i
+		events = append(events, e)
 	}
-	l, err := c.layoutOf(ctx, d.Layout)
-	if err != nil {
-		return NewRow{}, err
+	if err := wrong.err(); err != nil {
+		return nil, err
 	}
-	e, err := NewEvent(d, l, c.now())
-	if err != nil {
-		return NewRow{}, err
-	}
-	return NewRow{Event: e, Available: e.Capacity(l)}, nil
+	return c.store.CreateEvents(ctx, events)
 }
 
-// CreateEvent checks and stores an event. Errors: FieldErrors, ErrSlugTaken.
-func (c *Catalog) CreateEvent(ctx context.Context, d Draft) (*Event, error) {
-	row, err := c.Prepare(ctx, d)
-	if err != nil {
-		return nil, err
+// maxEditTries bounds an edit of "whichever version is current" among many editors.
+const maxEditTries = 5
+
+// EditEvent changes an event. Errors: FieldErrors, ErrNotFound, ErrVersion.
+func (c *Catalog) EditEvent(ctx context.Context, id EventID, x Edit) (*Event, error) {
+	for try := 1; ; try++ {
+		e, err := c.store.Event(ctx, id) // memory may be a second old
+		if err != nil {
+			return nil, err
+		}
+		if x.Version != 0 && x.Version != e.Version {
+			return nil, fmt.Errorf("%w: it has version %d, not %d", ErrVersion, e.Version, x.Version)
+		}
+		var l *venue.Layout
+		if e.Layout != (LayoutRef{}) {
+			if l, err = c.Layout(ctx, e.Layout); err != nil {
+				return nil, err
+			}
+		}
+		n, err := e.edited(&x, l)
+		if err != nil {
+			return nil, err
+		}
+		switch err := c.store.UpdateEvent(ctx, n, e.Version); {
+		case err == nil:
+			return c.keep(n), nil
+		case !errors.Is(err, ErrVersion) || x.Version != 0 || try == maxEditTries:
+			return nil, err
+		}
 	}
-	if err := c.CreateEvents(ctx, []NewRow{row}); err != nil {
-		return nil, err
-	}
-	return c.keep(row.Event), nil
 }
 
-// CreateEvents stores prepared events, all or none.
-func (c *Catalog) CreateEvents(ctx context.Context, rows []NewRow) error {
-	return c.store.CreateEvents(ctx, rows)
-}
-
-// TakenSlugs tells which of the slugs are in use.
-func (c *Catalog) TakenSlugs(ctx context.Context, slugs []string) (map[string]bool, error) {
-	return c.store.TakenSlugs(ctx, slugs)
-}
-
-// EditEvent changes an event that is still in the version before, through change, which gets a copy. What can't be edited (id, slug, kind, layout, the
-// number, names and buckets of pools, currency) is kept as it was. Errors: FieldErrors, ErrVersion, ErrNotFound, and what change returns.
-func (c *Catalog) EditEvent(ctx context.Context, id EventID, before int, change func(*Event) error) (*Event, error) {
-	old, err := c.store.Event(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if old.Version != before {
-		return nil, ErrVersion
-	}
-	e := *old
-	e.Pools = append([]Pool(nil), old.Pools...)
-	e.Policy.Cancellation = append([]CancellationRule(nil), old.Policy.Cancellation...)
-	if err := change(&e); err != nil {
-		return nil, err
-	}
-	e.ID, e.Slug, e.Kind, e.Layout, e.Currency, e.CreatedAt = old.ID, old.Slug, old.Kind, old.Layout, old.Currency, old.CreatedAt
-	e.Version = old.Version + 1
-	for _, at := range []*time.Time{&e.StartsAt, &e.SaleOpensAt, &e.SaleClosesAt} {
-		*at = at.UTC().Truncate(time.Millisecond)
-	}
-	l, err := c.layoutOf(ctx, e.Layout)
-	if err != nil {
-		return nil, err
-	}
-	if len(e.Pools) != len(old.Pools) {
-		return nil, FieldErrors{{Pointer: "/pools", Detail: "pools can be changed, not added or removed"}}
-	}
-	for i := range e.Pools {
-		e.Pools[i].Name, e.Pools[i].Buckets = old.Pools[i].Name, old.Pools[i].Buckets
-	}
-	if err := e.Check(l); err != nil {
-		return nil, err
-	}
-	if err := c.store.UpdateEvent(ctx, NewRow{Event: &e}, before); err != nil {
-		return nil, err
-	}
-	return c.keep(&e), nil
-}
-
-// Overlay lays a policy draft over an event's policy. Errors are FieldErrors of fields that can't be read; EditEvent checks the whole.
-func (d PolicyDraft) Overlay(p Policy) (Policy, error) {
-	var wrong FieldErrors
-	p = d.over(p, &wrong)
-	return p, wrong.orNil()
-}
-
-// SetAvailable notes how many places events have left, for the search.
+// SetAvailable says how many places events have left, for searches.
 func (c *Catalog) SetAvailable(ctx context.Context, left map[EventID]int) error {
+	if len(left) == 0 {
+		return nil
+	}
 	return c.store.SetAvailable(ctx, left)
+}
+
+// Layout gives a layout; ErrNotFound.
+func (c *Catalog) Layout(ctx context.Context, ref LayoutRef) (*venue.Layout, error) {
+	c.mu.Lock()
+	l, ok := c.layouts.get(ref)
+	c.mu.Unlock()
+	if ok {
+		return l, nil
+	}
+	return once(ctx, &c.running, fmt.Sprint("layout ", ref), func(ctx context.Context) (*venue.Layout, error) {
+		document, err := c.store.Layout(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		l, _, err := venue.Parse(document)
+		if err != nil {
+			return nil, fmt.Errorf("stored layout %v: %w", ref, err)
+		}
+		c.keepLayout(ref, l)
+		return l, nil
+	})
+}
+
+func (c *Catalog) keepLayout(ref LayoutRef, l *venue.Layout) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.layouts.put(ref, l, 1+len(l.Seats))
+}
+
+// AddedLayout is what became of a layout file.
+type AddedLayout struct {
+	Ref      LayoutRef
+	Layout   *venue.Layout
+	Warnings []venue.Warning
+}
+
+// AddLayout stores a layout, in the own format or a pretix plan. The same name again is the next version of the same layout, the same content the same
+// version. Errors: *venue.PathError.
+func (c *Catalog) AddLayout(ctx context.Context, data []byte) (AddedLayout, error) {
+	l, warnings, err := venue.Parse(data)
+	if err != nil {
+		return AddedLayout{}, err
+	}
+	s := &StoredLayout{ID: layoutID(l.Name), Name: l.Name, Seats: len(l.Seats), Document: l.Canonical(), CreatedAt: c.now()}
+	s.Hash = sha256.Sum256(s.Document)
+	version, err := c.store.AddLayout(ctx, s)
+	if err != nil {
+		return AddedLayout{}, err
+	}
+	ref := LayoutRef{s.ID, version}
+	c.keepLayout(ref, l)
+	return AddedLayout{Ref: ref, Layout: l, Warnings: warnings}, nil
+}
+
+// layoutID is the name itself where it can stand in an address; else a part of its hash keeps different names apart.
+func layoutID(name string) string {
+	id := Slug(name)
+	if id == strings.ReplaceAll(strings.ToLower(name), " ", "-") {
+		return id
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimPrefix(id+"-"+hex.EncodeToString(sum[:4]), "-")
 }

@@ -1,435 +1,268 @@
 package catalog
 
 import (
-	"fmt"
-	"regexp"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/holdfast-project/holdfast/internal/money"
 	"github.com/holdfast-project/holdfast/internal/venue"
 )
 
-// Limits of an event.
-const (
-	MaxTitle       = 200 // bytes of a title, a venue's name or city
-	MaxSlug        = 80
-	MaxPools       = 64
-	MaxPoolName    = 60
-	MaxBuckets     = 64
-	MaxCapacity    = 10_000_000
-	MaxPrice       = 100_000_000_00 // minor units
-	MaxBands       = 200
-	MaxRules       = 20
-	MaxPlacesLimit = 100 // of one hold
-	MaxCustomer    = 10_000
-	MaxPerMinute   = 1_000_000
-	MaxHold        = 24 * time.Hour
-	MinHold        = time.Second
-	// bucketUnits: a pool gets one bucket for so many units, up to defaultBuckets, unless it says otherwise.
-	bucketUnits    = 1_000
-	defaultBuckets = 8
-)
-
-// FieldError says what is wrong with one field of a draft, and what to do.
-type FieldError struct {
-	Pointer string // JSON pointer, such as /policy/holdSeconds
-	Detail  string
-}
-
-// FieldErrors is everything that is wrong with a draft, at once.
-type FieldErrors []FieldError
-
-func (e FieldErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, f := range e {
-		texts[i] = f.Pointer + ": " + f.Detail
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (e *FieldErrors) add(pointer, format string, args ...any) {
-	*e = append(*e, FieldError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
-}
-
-func (e FieldErrors) orNil() error {
-	if len(e) == 0 {
-		return nil
-	}
-	return e
-}
-
-// Draft is an event as somebody asks for it: zero fields take defaults, nothing is checked yet.
+// Draft is an event as its organiser describes it; its JSON is an element of an import file and the body of POST /v1/admin/events.
 type Draft struct {
-	Kind                                Kind
-	Slug                                string // made from the title when empty
-	Title                               string
-	Venue                               Venue
-	StartsAt, SaleOpensAt, SaleClosesAt time.Time // opens now and closes at the start when zero
-	Currency                            string
-	Layout                              LayoutRef
-	Prices                              map[string]int64
-	Pools                               []Pool
-	Origin, Destination                 string
-	Policy                              PolicyDraft
+	Kind          Kind             `json:"kind"`
+	Slug          string           `json:"slug,omitempty"` // "": made from the title
+	Title         string           `json:"title"`
+	Venue         Venue            `json:"venue"`
+	StartsAt      time.Time        `json:"startsAt"`
+	SaleOpensAt   time.Time        `json:"saleOpensAt,omitzero"`  // zero: now
+	SaleClosesAt  time.Time        `json:"saleClosesAt,omitzero"` // zero: at the start
+	Currency      string           `json:"currency"`
+	LayoutID      string           `json:"layoutId,omitempty"`
+	LayoutVersion int              `json:"layoutVersion,omitempty"` // 0: the newest
+	Prices        map[string]int64 `json:"prices,omitempty"`        // minor units by band of the layout, or by pool that has no price of its own
+	Pools         []PoolDraft      `json:"pools,omitempty"`
+	Origin        string           `json:"origin,omitempty"`
+	Destination   string           `json:"destination,omitempty"`
+	Policy        *PolicyDraft     `json:"policy,omitempty"`
 }
 
-// PolicyDraft is what differs from the preset of the kind.
+// PoolDraft describes a pool.
+type PoolDraft struct {
+	Pool     string `json:"pool"`
+	Capacity int64  `json:"capacity"`
+	Overbook int64  `json:"overbook,omitempty"`
+	Buckets  *int   `json:"buckets,omitempty"` // nil: by capacity
+	Price    *int64 `json:"price,omitempty"`   // nil: that of the pool's name in Prices
+}
+
+// PolicyDraft lies over a preset; nil fields leave it as it is.
 type PolicyDraft struct {
-	HoldSeconds, PaymentSeconds, ExtendSeconds, HoldCeilingSeconds *int
-	MaxPlacesPerHold, MaxPlacesPerCustomer, MaxHoldsPerMinute      *int
-	WaitingRoom                                                    *WaitingRoomDraft
-	Cancellation                                                   *[]CancellationRule
-	Orphans                                                        *Orphans
+	HoldSeconds          *int64              `json:"holdSeconds,omitempty"`
+	PaymentSeconds       *int64              `json:"paymentSeconds,omitempty"`
+	ExtendSeconds        *int64              `json:"extendSeconds,omitempty"`
+	HoldCeilingSeconds   *int64              `json:"holdCeilingSeconds,omitempty"`
+	MaxPlacesPerHold     *int                `json:"maxPlacesPerHold,omitempty"`
+	MaxPlacesPerCustomer *int                `json:"maxPlacesPerCustomer,omitempty"`
+	MaxHoldsPerMinute    *int                `json:"maxHoldsPerMinute,omitempty"`
+	WaitingRoom          *WaitingRoomDraft   `json:"waitingRoom,omitempty"`
+	Cancellation         []CancellationDraft `json:"cancellation,omitempty"` // nil: the preset's; empty: never refunded
+	Orphans              *Orphans            `json:"orphans,omitempty"`
 }
 
-// WaitingRoomDraft is what differs from the preset's room.
+// WaitingRoomDraft lies over a preset's room.
 type WaitingRoomDraft struct {
-	Enabled                                               *bool
-	PerSecond, MaxActive, PassSeconds, OpensSecondsBefore *int
+	Enabled            *bool  `json:"enabled,omitempty"`
+	PerSecond          *int   `json:"perSecond,omitempty"`
+	MaxActive          *int   `json:"maxActive,omitempty"`
+	PassSeconds        *int64 `json:"passSeconds,omitempty"`
+	OpensSecondsBefore *int64 `json:"opensSecondsBefore,omitempty"`
 }
 
-var (
-	slugForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	iataForm = regexp.MustCompile(`^[A-Z]{3}$`)
-	noSlug   = regexp.MustCompile(`[^a-z0-9]+`)
+// CancellationDraft is one rule.
+type CancellationDraft struct {
+	UntilSecondsBefore int64 `json:"untilSecondsBefore"`
+	RefundPercent      int   `json:"refundPercent"`
+}
+
+// Seating is the layout of an event with its name; the zero value is none.
+type Seating struct {
+	Ref    LayoutRef
+	Layout *venue.Layout
+}
+
+// A pool of at least manyUnits gets usualBuckets unless its organiser says otherwise.
+const (
+	manyUnits    = 1000
+	usualBuckets = 8
 )
 
-// NewEvent checks a draft and makes the event; layout is the one that the draft names, or nil. The error is FieldErrors.
-func NewEvent(d Draft, layout *venue.Layout, now time.Time) (*Event, error) {
+// NewEvent makes an event of a draft, with defaults for what the draft leaves out, or FieldErrors with everything that is wrong.
+func NewEvent(d *Draft, s Seating, now time.Time) (*Event, error) {
 	e := &Event{
-		ID: NewEventID(), Slug: d.Slug, Kind: d.Kind, Title: d.Title, Venue: d.Venue, StartsAt: d.StartsAt, SaleOpensAt: d.SaleOpensAt,
-		SaleClosesAt: d.SaleClosesAt, Currency: d.Currency, Layout: d.Layout, Prices: d.Prices, Pools: slices.Clone(d.Pools),
-		Origin: d.Origin, Destination: d.Destination, Version: 1, CreatedAt: now.UTC().Truncate(time.Millisecond),
-	}
-	if e.SaleOpensAt.IsZero() {
-		e.SaleOpensAt = now
-	}
-	if e.SaleClosesAt.IsZero() {
-		e.SaleClosesAt = e.StartsAt
+		ID: NewEventID(), Slug: d.Slug, Kind: d.Kind, Title: d.Title, Venue: d.Venue,
+		StartsAt: second(d.StartsAt), SaleOpensAt: second(d.SaleOpensAt), SaleClosesAt: second(d.SaleClosesAt),
+		Currency: d.Currency, Layout: s.Ref, Origin: d.Origin, Destination: d.Destination, Policy: Preset(d.Kind), Version: 1, CreatedAt: second(now),
 	}
 	if e.Slug == "" {
-		e.Slug = slugOf(e.Title, e.ID)
+		e.Slug = Slug(d.Title)
 	}
-	for _, at := range []*time.Time{&e.StartsAt, &e.SaleOpensAt, &e.SaleClosesAt} {
-		*at = at.UTC().Truncate(time.Millisecond)
+	if d.SaleOpensAt.IsZero() {
+		e.SaleOpensAt = second(now)
 	}
-	if layout != nil {
-		// A standing area of the layout is a pool of its name; its capacity is the plan's unless the event says otherwise.
-		for i := range e.Pools {
-			for _, a := range layout.Areas {
-				if a.Kind == venue.Standing && a.Name == e.Pools[i].Name && e.Pools[i].Capacity == 0 {
-					e.Pools[i].Capacity = int64(a.Capacity)
-				}
-			}
-		}
+	if d.SaleClosesAt.IsZero() {
+		e.SaleClosesAt = e.StartsAt
 	}
-	for i := range e.Pools {
-		if e.Pools[i].Buckets == 0 {
-			e.Pools[i].Buckets = int(min(defaultBuckets, 1+e.Pools[i].Capacity/bucketUnits))
-		}
+	var c checks
+	c.drafted(e, d, s.Layout)
+	if d.Policy != nil {
+		d.Policy.over(&e.Policy)
 	}
-	var wrong FieldErrors
-	e.Policy = d.Policy.over(Preset(d.Kind), &wrong)
-	e.check(layout, &wrong)
-	if err := wrong.orNil(); err != nil {
-		return nil, err
-	}
-	return e, nil
+	c.event(e, s.Layout)
+	return e, c.err()
 }
 
-// slugOf makes a slug of a title; the id makes it unique where a title says too little.
-func slugOf(title string, id EventID) string {
-	s := strings.Trim(noSlug.ReplaceAllString(strings.ToLower(title), "-"), "-")
-	s = strings.TrimRight(s[:min(len(s), MaxSlug-20)], "-")
-	tail := strings.TrimPrefix(id.String(), eventPrefix+"_")
-	if s == "" {
-		return "event-" + tail
-	}
-	return s + "-" + tail[:6]
-}
+// second: events start and sell at whole seconds, so that stores may pack instants.
+func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// Check says what is wrong with an event as edited; the error is FieldErrors.
-func (e *Event) Check(layout *venue.Layout) error {
-	var wrong FieldErrors
-	e.check(layout, &wrong)
-	return wrong.orNil()
-}
-
-func (e *Event) check(layout *venue.Layout, wrong *FieldErrors) {
-	switch e.Kind {
-	case Cinema, Concert, Flight:
-	default:
-		wrong.add("/kind", "give cinema, concert or flight")
+// drafted fills in prices and pools. A price of a pool's name is the pool's; a standing area with a price but no pool gets one.
+func (c *checks) drafted(e *Event, d *Draft, l *venue.Layout) {
+	u := usesOf(l)
+	e.Prices = maps.Clone(d.Prices)
+	if e.Prices == nil {
+		e.Prices = map[string]int64{}
 	}
-	if !slugForm.MatchString(e.Slug) || len(e.Slug) > MaxSlug {
-		wrong.add("/slug", "use lower case letters and digits, with single dashes between, at most %d", MaxSlug)
-	} else if _, err := ParseEventID(e.Slug); err == nil {
-		wrong.add("/slug", "looks like an event's id; choose another")
-	}
-	checkText(wrong, "/title", e.Title, true)
-	checkText(wrong, "/venue/name", e.Venue.Name, true)
-	checkText(wrong, "/venue/city", e.Venue.City, false)
-	checkText(wrong, "/venue/country", e.Venue.Country, false)
-	if _, err := time.LoadLocation(e.Venue.TimeZone); err != nil || e.Venue.TimeZone == "" || e.Venue.TimeZone == "Local" {
-		wrong.add("/venue/timeZone", "give an IANA time zone such as Europe/Berlin")
-	}
-	switch {
-	case e.StartsAt.IsZero() || e.StartsAt.Unix() <= 0 || e.StartsAt.Year() > 2200:
-		wrong.add("/startsAt", "give the instant at which the event starts, such as 2026-12-24T18:00:00Z")
-	case !e.SaleClosesAt.After(e.SaleOpensAt):
-		wrong.add("/saleClosesAt", "must be after saleOpensAt")
-	case e.SaleClosesAt.After(e.StartsAt.Add(366 * 24 * time.Hour)):
-		wrong.add("/saleClosesAt", "must be within a year of the start")
-	}
-	if _, err := money.New(0, e.Currency); err != nil {
-		wrong.add("/currency", "give an ISO 4217 code such as EUR")
-	}
-	e.checkPools(wrong)
-	e.checkPrices(layout, wrong)
-	if e.Kind == Flight {
-		if !iataForm.MatchString(e.Origin) {
-			wrong.add("/origin", "a flight needs the IATA code of its airport, such as SGN")
-		}
-		if !iataForm.MatchString(e.Destination) || e.Destination == e.Origin {
-			wrong.add("/destination", "a flight needs the IATA code of another airport, such as HAN")
-		}
-	} else if e.Origin != "" || e.Destination != "" {
-		wrong.add("/origin", "only flights have an origin and a destination")
-	}
-	e.Policy.check(wrong)
-}
-
-// checkText bounds what people read and keeps control characters out of it.
-func checkText(wrong *FieldErrors, pointer, text string, required bool) {
-	switch {
-	case required && strings.TrimSpace(text) == "":
-		wrong.add(pointer, "must not be empty")
-	case len(text) > MaxTitle || !utf8.ValidString(text):
-		wrong.add(pointer, "use at most %d bytes of UTF-8", MaxTitle)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		wrong.add(pointer, "must not contain control characters")
-	}
-}
-
-func (e *Event) checkPools(wrong *FieldErrors) {
-	if len(e.Pools) > MaxPools {
-		wrong.add("/pools", "use at most %d pools", MaxPools)
-		return
-	}
-	for i, p := range e.Pools {
-		at := fmt.Sprintf("/pools/%d", i)
-		if strings.TrimSpace(p.Name) != p.Name || p.Name == "" || len(p.Name) > MaxPoolName || strings.ContainsFunc(p.Name, unicode.IsControl) || !utf8.ValidString(p.Name) {
-			wrong.add(at+"/pool", "give a name of 1 to %d bytes", MaxPoolName)
-		}
-		if first, _ := e.Pool(p.Name); first != i {
-			wrong.add(at+"/pool", "two pools have this name")
-		}
-		if p.Capacity < 0 || p.Capacity > MaxCapacity {
-			wrong.add(at+"/capacity", "must be 0 to %d", MaxCapacity)
-		}
-		if p.Overbook < 0 || p.Overbook > MaxCapacity {
-			wrong.add(at+"/overbook", "must be 0 to %d", MaxCapacity)
-		}
-		if p.Buckets < 1 || p.Buckets > MaxBuckets {
-			wrong.add(at+"/buckets", "must be 1 to %d", MaxBuckets)
-		}
-		if p.Price < 0 || p.Price > MaxPrice {
-			wrong.add(at+"/price", "must be 0 to %d minor units", int64(MaxPrice))
-		}
-	}
-}
-
-func (e *Event) checkPrices(layout *venue.Layout, wrong *FieldErrors) {
-	if len(e.Prices) > MaxBands {
-		wrong.add("/prices", "use at most %d bands", MaxBands)
-		return
-	}
-	for band, price := range e.Prices {
-		if price < 0 || price > MaxPrice {
-			wrong.add("/prices/"+pointerEscape(band), "must be 0 to %d minor units", int64(MaxPrice))
-		}
-		if layout == nil || !slices.Contains(layout.Bands, band) {
-			wrong.add("/prices/"+pointerEscape(band), "the layout has no such band")
-		}
-	}
-	if layout == nil {
-		if len(e.Pools) == 0 {
-			wrong.add("/pools", "an event without a layout needs at least one pool")
-		}
-		return
-	}
-	unpriced, seated := map[string]bool{}, map[string]int64{}
-	for i := range layout.Seats {
-		s := &layout.Seats[i]
-		if s.Pool != "" {
-			seated[s.Pool]++
-		}
-		if _, ok := e.Prices[s.Band]; !ok && s.Pool == "" {
-			unpriced[s.Band] = true
-		}
-	}
-	for band := range unpriced {
-		wrong.add("/prices/"+pointerEscape(band), "the layout has seats of this band; give their price")
-	}
-	for pool, seats := range seated {
-		i, ok := e.Pool(pool)
+	for i := range d.Pools {
+		p := d.Pools[i]
+		at := "/pools/" + strconv.Itoa(i) + "/price"
+		price, named := d.Prices[p.Pool]
+		_, band := u.bands[p.Pool]
 		switch {
-		case !ok:
-			wrong.add("/pools", "the layout has seats of the pool %q; give the pool", pool)
-		case e.Pools[i].Capacity < seats:
-			wrong.add(fmt.Sprintf("/pools/%d/capacity", i), "the layout has %d seats of this pool; give at least that", seats)
+		case p.Price != nil && named && !band:
+			c.fail(at, "is given here and in prices; leave one out")
+		case p.Price != nil:
+			price = *p.Price
+		case !named:
+			c.fail(at, "is missing; give the price of a unit in minor units")
 		}
+		if !band {
+			delete(e.Prices, p.Pool)
+		}
+		if p.Capacity == 0 {
+			p.Capacity = int64(u.areas[p.Pool]) // of the standing area, when it is one
+		}
+		e.Pools = append(e.Pools, Pool{Name: p.Pool, Capacity: p.Capacity, Overbook: p.Overbook, Buckets: bucketsOf(&p), Price: price})
+	}
+	for _, area := range sorted(u.areas) {
+		price, named := e.Prices[area]
+		if _, has := e.Pool(area); has || !named {
+			continue
+		}
+		if _, band := u.bands[area]; !band {
+			delete(e.Prices, area)
+		}
+		if u.areas[area] == 0 {
+			c.fail(pointerTo("/prices", area), "is for a standing area whose layout does not say how many it holds; add a pool of that name with its capacity")
+		}
+		p := PoolDraft{Pool: area, Capacity: int64(max(1, u.areas[area]))}
+		e.Pools = append(e.Pools, Pool{Name: area, Capacity: p.Capacity, Buckets: bucketsOf(&p), Price: price})
 	}
 }
 
-func pointerEscape(s string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
+func bucketsOf(p *PoolDraft) int {
+	switch {
+	case p.Buckets != nil:
+		return *p.Buckets
+	case p.Capacity >= manyUnits:
+		return usualBuckets
+	default:
+		return 1
+	}
 }
 
-// over lays a draft over a preset; numbers that can't be are named and left as in the preset.
-func (d PolicyDraft) over(p Policy, wrong *FieldErrors) Policy {
-	seconds := func(to *time.Duration, from *int, name string) {
-		if from == nil {
-			return
-		}
-		if *from < 0 || *from > int(10*366*24*time.Hour/time.Second) {
-			wrong.add("/policy/"+name, "give seconds, at least 0")
-			return
-		}
-		*to = time.Duration(*from) * time.Second
+// uses is what of a layout prices and pools must match.
+type uses struct {
+	bands map[string]bool // whether it has seats outside pools, which only its price can price
+	pools map[string]int  // seats of each pool
+	areas map[string]int  // capacity of each standing area
+	loose int             // seats outside pools
+}
+
+func usesOf(l *venue.Layout) uses {
+	u := uses{bands: map[string]bool{}, pools: map[string]int{}, areas: map[string]int{}}
+	if l == nil {
+		return u
 	}
-	number := func(to *int, from *int) {
-		if from != nil {
-			*to = *from
+	// Seats of a row mostly share band and pool: the maps are only asked where one changes.
+	for i := 0; i < len(l.Seats); {
+		first, n := &l.Seats[i], 1
+		for i+n < len(l.Seats) && l.Seats[i+n].Band == first.Band && l.Seats[i+n].Pool == first.Pool {
+			n++
+		}
+		u.bands[first.Band] = u.bands[first.Band] || first.Pool == ""
+		if first.Pool == "" {
+			u.loose += n
+		} else {
+			u.pools[first.Pool] += n
+		}
+		i += n
+	}
+	for _, a := range l.Areas {
+		if a.Kind == venue.Standing {
+			u.areas[a.Name] += a.Capacity
 		}
 	}
-	seconds(&p.HoldTTL, d.HoldSeconds, "holdSeconds")
-	seconds(&p.PaymentTTL, d.PaymentSeconds, "paymentSeconds")
-	seconds(&p.ExtendTTL, d.ExtendSeconds, "extendSeconds")
-	seconds(&p.Ceiling, d.HoldCeilingSeconds, "holdCeilingSeconds")
+	return u
+}
+
+// places is what the event can sell, counted as its board counts.
+func (u *uses) places(e *Event) int {
+	n := u.loose
+	for i := range e.Pools {
+		units := int(e.Pools[i].Capacity + e.Pools[i].Overbook)
+		if seats := u.pools[e.Pools[i].Name]; seats > 0 {
+			units = min(units, seats)
+		}
+		n += units
+	}
+	return n
+}
+
+// over lays the draft over p. What the draft leaves out follows where the preset no longer fits: a short hold shortens its payment session with it.
+func (d *PolicyDraft) over(p *Policy) {
+	seconds := func(to *time.Duration, n *int64) {
+		if n != nil {
+			*to = time.Duration(min(max(*n, -1), int64(MaxCancelBefore/time.Second)+1)) * time.Second // out of bounds either way, without overflow
+		}
+	}
+	number := func(to *int, n *int) {
+		if n != nil {
+			*to = *n
+		}
+	}
+	seconds(&p.HoldTTL, d.HoldSeconds)
+	if seconds(&p.PaymentTTL, d.PaymentSeconds); d.HoldSeconds != nil && d.PaymentSeconds == nil {
+		p.PaymentTTL = min(p.PaymentTTL, p.HoldTTL*4/5) // as the presets
+	}
+	if seconds(&p.Ceiling, d.HoldCeilingSeconds); d.HoldSeconds != nil && d.HoldCeilingSeconds == nil {
+		p.Ceiling = max(p.Ceiling, p.HoldTTL)
+	}
+	seconds(&p.ExtendTTL, d.ExtendSeconds)
 	number(&p.MaxPlacesPerHold, d.MaxPlacesPerHold)
-	number(&p.MaxPlacesPerCustomer, d.MaxPlacesPerCustomer)
+	if number(&p.MaxPlacesPerCustomer, d.MaxPlacesPerCustomer); d.MaxPlacesPerHold != nil && d.MaxPlacesPerCustomer == nil {
+		p.MaxPlacesPerCustomer = max(p.MaxPlacesPerCustomer, p.MaxPlacesPerHold)
+	}
 	number(&p.MaxHoldsPerMinute, d.MaxHoldsPerMinute)
-	// What the draft says nothing about follows what it says: a shorter hold has a shorter payment, a longer one a later ceiling.
-	if d.HoldSeconds != nil && d.PaymentSeconds == nil && p.PaymentTTL > p.HoldTTL {
-		p.PaymentTTL = p.HoldTTL * 4 / 5
-	}
-	if d.HoldSeconds != nil && d.HoldCeilingSeconds == nil && p.Ceiling < p.HoldTTL {
-		p.Ceiling = p.HoldTTL
-	}
-	if d.MaxPlacesPerHold != nil && d.MaxPlacesPerCustomer == nil && p.MaxPlacesPerCustomer < p.MaxPlacesPerHold {
-		p.MaxPlacesPerCustomer = p.MaxPlacesPerHold
-	}
-	if d.MaxPlacesPerCustomer != nil && d.MaxPlacesPerHold == nil && p.MaxPlacesPerHold > p.MaxPlacesPerCustomer {
-		p.MaxPlacesPerHold = p.MaxPlacesPerCustomer
-	}
 	if w := d.WaitingRoom; w != nil {
 		if w.Enabled != nil {
 			p.WaitingRoom.Enabled = *w.Enabled
 		}
 		number(&p.WaitingRoom.PerSecond, w.PerSecond)
 		number(&p.WaitingRoom.MaxActive, w.MaxActive)
-		seconds(&p.WaitingRoom.PassTTL, w.PassSeconds, "waitingRoom/passSeconds")
-		seconds(&p.WaitingRoom.OpensBefore, w.OpensSecondsBefore, "waitingRoom/opensSecondsBefore")
+		seconds(&p.WaitingRoom.PassTTL, w.PassSeconds)
+		seconds(&p.WaitingRoom.OpensBefore, w.OpensSecondsBefore)
 	}
 	if d.Cancellation != nil {
-		p.Cancellation = slices.Clone(*d.Cancellation)
+		p.Cancellation = make([]CancellationRule, len(d.Cancellation))
+		for i, r := range d.Cancellation {
+			seconds(&p.Cancellation[i].UntilBefore, &r.UntilSecondsBefore)
+			p.Cancellation[i].RefundPercent = r.RefundPercent
+		}
 	}
 	if d.Orphans != nil {
 		p.Orphans = *d.Orphans
 	}
-	return p
 }
 
-func (p *Policy) check(wrong *FieldErrors) {
-	if p.HoldTTL < MinHold || p.HoldTTL > MaxHold {
-		wrong.add("/policy/holdSeconds", "must be 1 to %d", int(MaxHold.Seconds()))
-	}
-	if p.PaymentTTL < time.Second || p.PaymentTTL > p.HoldTTL {
-		wrong.add("/policy/paymentSeconds", "must be at least 1 and at most holdSeconds: the difference is the time for the provider's callback to arrive")
-	}
-	if p.ExtendTTL > MaxHold {
-		wrong.add("/policy/extendSeconds", "must be 0 to %d", int(MaxHold.Seconds()))
-	}
-	if p.Ceiling < p.HoldTTL || p.Ceiling > MaxHold {
-		wrong.add("/policy/holdCeilingSeconds", "must be at least holdSeconds and at most %d", int(MaxHold.Seconds()))
-	}
-	if p.MaxPlacesPerHold < 1 || p.MaxPlacesPerHold > MaxPlacesLimit {
-		wrong.add("/policy/maxPlacesPerHold", "must be 1 to %d", MaxPlacesLimit)
-	}
-	if p.MaxPlacesPerCustomer < p.MaxPlacesPerHold || p.MaxPlacesPerCustomer > MaxCustomer {
-		wrong.add("/policy/maxPlacesPerCustomer", "must be at least maxPlacesPerHold and at most %d", MaxCustomer)
-	}
-	if p.MaxHoldsPerMinute < 1 || p.MaxHoldsPerMinute > MaxPerMinute {
-		wrong.add("/policy/maxHoldsPerMinute", "must be 1 to %d", MaxPerMinute)
-	}
-	w := p.WaitingRoom
-	if w.PerSecond < 1 || w.PerSecond > 1_000_000 {
-		wrong.add("/policy/waitingRoom/perSecond", "must be 1 to 1000000")
-	}
-	if w.MaxActive < 1 || w.MaxActive > 10_000_000 {
-		wrong.add("/policy/waitingRoom/maxActive", "must be 1 to 10000000")
-	}
-	if w.PassTTL < 10*time.Second || w.PassTTL > MaxHold {
-		wrong.add("/policy/waitingRoom/passSeconds", "must be 10 to %d", int(MaxHold.Seconds()))
-	}
-	if len(p.Cancellation) > MaxRules {
-		wrong.add("/policy/cancellation", "use at most %d rules", MaxRules)
-		return
-	}
-	for i, r := range p.Cancellation {
-		if r.RefundPercent < 0 || r.RefundPercent > 100 {
-			wrong.add(fmt.Sprintf("/policy/cancellation/%d/refundPercent", i), "must be 0 to 100")
-		}
-		if r.UntilBefore < 0 {
-			wrong.add(fmt.Sprintf("/policy/cancellation/%d/untilSecondsBefore", i), "must be at least 0")
-		}
-		if i > 0 && r.UntilBefore >= p.Cancellation[i-1].UntilBefore {
-			wrong.add(fmt.Sprintf("/policy/cancellation/%d/untilSecondsBefore", i), "put the rules in order, the longest time before the start first")
-		}
-	}
-	switch p.Orphans {
-	case OrphansAllow, OrphansAvoid, OrphansForbid:
-	default:
-		wrong.add("/policy/orphans", "give allow, avoid or forbid")
-	}
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Capacity is how many places the event has in all: its seats, and the units of pools beyond the seats that they carry.
-func (e *Event) Capacity(layout *venue.Layout) int {
-	seated := map[string]int64{}
-	total := int64(0)
-	if layout != nil {
-		total = int64(len(layout.Seats))
-		for i := range layout.Seats {
-			if p := layout.Seats[i].Pool; p != "" {
-				seated[p]++
-			}
-		}
+// listed names the first few of many.
+func listed(names []string) string {
+	const few = 10
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + ", …"
 	}
-	for _, p := range e.Pools {
-		total += max(0, p.Capacity+p.Overbook-seated[p.Name])
-	}
-	return int(total)
-}
-
-// PriceFrom is the lowest price of the event.
-func (e *Event) PriceFrom() int64 {
-	low, any := int64(0), false
-	see := func(p int64) {
-		if !any || p < low {
-			low, any = p, true
-		}
-	}
-	for _, p := range e.Prices {
-		see(p)
-	}
-	for _, p := range e.Pools {
-		see(p.Price)
-	}
-	return low
+	return strings.Join(names, ", ")
 }

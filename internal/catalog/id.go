@@ -3,7 +3,6 @@ package catalog
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 
 	"github.com/holdfast-project/holdfast/internal/identity"
 )
@@ -48,10 +47,3 @@ func (e EventID) String() string {
 	b := e.Bytes()
 	return identity.EncodeID(eventPrefix, b[:])
 }
-
-// Errors of the catalog.
-var (
-	ErrNotFound  = errors.New("no such event or layout")
-	ErrSlugTaken = errors.New("slug is taken by another event")
-	ErrVersion   = errors.New("the event was changed by someone else meanwhile")
-)

@@ -12,20 +12,21 @@ const (
 	OrphansForbid Orphans = "forbid" // a free choice that leaves one is refused
 )
 
-// Policy is how an event sells. All of it is data: presets per kind, every field may differ per event.
+// Policy is how an event sells. All of it is data: presets per kind, every field may differ per event. Its JSON is how stores keep it, with durations
+// in nanoseconds; the wire has a shape of its own.
 type Policy struct {
-	HoldTTL    time.Duration // how long a hold lives when placed
-	PaymentTTL time.Duration // how long a payment session lives; shorter than the hold by Buffer
-	ExtendTTL  time.Duration // what one "more time" adds; 0 = not offered
-	Ceiling    time.Duration // the longest that a hold may live from its placing, with every prolongation
+	HoldTTL    time.Duration `json:"holdTTL"`    // how long a hold lives when placed
+	PaymentTTL time.Duration `json:"paymentTTL"` // how long a payment session lives; shorter than the hold by Buffer
+	ExtendTTL  time.Duration `json:"extendTTL"`  // what one "more time" adds; 0 = not offered
+	Ceiling    time.Duration `json:"ceiling"`    // the longest that a hold may live from its placing, with every prolongation
 
-	MaxPlacesPerHold     int
-	MaxPlacesPerCustomer int // over all holds and bookings of the event
-	MaxHoldsPerMinute    int // per customer; replacing an own hold has MaxReplacesPerMinute
+	MaxPlacesPerHold     int `json:"maxPlacesPerHold"`
+	MaxPlacesPerCustomer int `json:"maxPlacesPerCustomer"` // over all holds and bookings of the event
+	MaxHoldsPerMinute    int `json:"maxHoldsPerMinute"`    // per customer; replacing an own hold has MaxReplacesPerMinute
 
-	WaitingRoom  WaitingRoom
-	Cancellation []CancellationRule // sorted by time left, longest first
-	Orphans      Orphans
+	WaitingRoom  WaitingRoom        `json:"waitingRoom"`
+	Cancellation []CancellationRule `json:"cancellation"` // sorted by time left, longest first
+	Orphans      Orphans            `json:"orphans"`
 }
 
 // MaxReplacesPerMinute is how often a customer may change the choice of seats by replacing a hold.
@@ -33,17 +34,17 @@ const MaxReplacesPerMinute = 60
 
 // WaitingRoom is the pace at which an event lets people in.
 type WaitingRoom struct {
-	Enabled     bool
-	PerSecond   int
-	MaxActive   int
-	PassTTL     time.Duration
-	OpensBefore time.Duration // joining opens so long before the sale
+	Enabled     bool          `json:"enabled"`
+	PerSecond   int           `json:"perSecond"`
+	MaxActive   int           `json:"maxActive"`
+	PassTTL     time.Duration `json:"passTTL"`
+	OpensBefore time.Duration `json:"opensBefore"` // joining opens so long before the sale
 }
 
 // CancellationRule refunds RefundPercent of the price when the event starts at least UntilBefore later.
 type CancellationRule struct {
-	UntilBefore   time.Duration
-	RefundPercent int
+	UntilBefore   time.Duration `json:"untilBefore"`
+	RefundPercent int           `json:"refundPercent"`
 }
 
 // Buffer is the time between the end of a payment session and the end of its hold: it lets most callbacks arrive in time.

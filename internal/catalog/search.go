@@ -2,38 +2,45 @@ package catalog
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
-
-	"github.com/holdfast-project/holdfast/internal/money"
+	"unicode/utf8"
 )
 
-// Limits of a search.
+// Limits of searching.
 const (
-	DefaultPage  = 20
-	MaxPage      = 100
-	MaxQueryText = 200 // bytes
+	MaxQueryBytes  = 200 // of Text and Place, each
+	DefaultResults = 20
+	MaxResults     = 100
+	maxSearches    = 1024        // results kept in memory
+	searchTTL      = time.Second // results may be so old
 )
 
-// Query is what somebody looks for; zero fields do not narrow it. Dates are days (2006-01-02) in the event's own zone.
+// Query asks for events; zero fields do not narrow it. Events that have started are left out unless a date is asked for.
 type Query struct {
-	Text                string
-	Kind                Kind
-	Origin, Destination string
-	Date                string
-	DateFrom, DateTo    string
-	Place               string // part of the venue's name or city
-	Limit               int
-	After               Position // of the last item of the page before
+	Text        string // words that title, venue or city have, the last one perhaps unfinished
+	Place       string // words that venue or city have, the same
+	Kind        Kind
+	Origin      string // IATA codes
+	Destination string
+	Date        string // yyyy-mm-dd in the event's own zone; the two others include their day
+	DateFrom    string
+	DateTo      string
+	Limit       int      // 0: DefaultResults
+	After       Position // of the page before; zero: the first page
+
+	Now time.Time // set by the catalog
 }
 
-// Position is a place in the order of a search: by start, then by id.
+// Position is where a page ends.
 type Position struct {
 	StartsAt time.Time
 	ID       EventID
 }
 
-// Item is an event as a list shows it. Availability is seconds old.
+// Item is an event as lists show it.
 type Item struct {
 	ID                                  EventID
 	Slug                                string
@@ -41,69 +48,145 @@ type Item struct {
 	Title                               string
 	Venue                               Venue
 	StartsAt, SaleOpensAt, SaleClosesAt time.Time
-	PriceFrom                           money.Money
-	Available                           int
 	Paused                              bool
+	Currency                            string
+	PriceFrom                           int64 // minor units
+	Available                           int   // places left, seconds old
 	Origin, Destination                 string
 }
 
-// Status of the item's sale at an instant.
+// Status says whether the sale is open at now.
 func (i *Item) Status(now time.Time) Status {
-	e := Event{SaleOpensAt: i.SaleOpensAt, SaleClosesAt: i.SaleClosesAt, Paused: i.Paused}
-	return e.Status(now)
+	return statusOf(i.SaleOpensAt, i.SaleClosesAt, i.Paused, now)
 }
 
-// Page is a part of the answer to a query. Next is zero on the last page.
+// Page is a part of the events that were found. Pages are shared: nobody changes them.
 type Page struct {
 	Items []Item
-	Next  Position
-	Stale bool // from memory, since the database is away
+	Next  *Position // nil: the last page
+	Stale bool      // from memory, because the database could not be asked
 }
 
-// Limits of the answers kept.
+// check brings a query into the one form that stores and the memory of results rely on, or says what is wrong with it.
+func (q *Query) check() error {
+	var c checks
+	for _, f := range []struct {
+		pointer string
+		text    *string
+	}{{"/q", &q.Text}, {"/place", &q.Place}} {
+		*f.text = strings.TrimSpace(*f.text)
+		if len(*f.text) > MaxQueryBytes {
+			c.fail(f.pointer, "has %d bytes; use fewer words, at most %d", len(*f.text), MaxQueryBytes)
+		} else if !utf8.ValidString(*f.text) {
+			c.fail(f.pointer, "is not UTF-8; send it so")
+		}
+	}
+	switch q.Kind {
+	case "", Cinema, Concert, Flight:
+	default:
+		c.fail("/kind", "is %q; use cinema, concert or flight", q.Kind)
+	}
+	for _, f := range []struct {
+		pointer string
+		code    *string
+	}{{"/from", &q.Origin}, {"/to", &q.Destination}} {
+		if *f.code = strings.ToUpper(*f.code); *f.code != "" && !iataForm.MatchString(*f.code) {
+			c.fail(f.pointer, "is %q; use the IATA code of an airport, such as SGN", *f.code)
+		}
+	}
+	for _, f := range []struct{ pointer, day string }{{"/date", q.Date}, {"/dateFrom", q.DateFrom}, {"/dateTo", q.DateTo}} {
+		if t, err := time.Parse(time.DateOnly, f.day); f.day != "" && (err != nil || t.Before(firstStart) || t.After(lastStart)) {
+			c.fail(f.pointer, "is %q; use a day such as 2030-12-24", f.day)
+		}
+	}
+	if q.Date != "" && (q.DateFrom != "" || q.DateTo != "") {
+		c.fail("/date", "excludes dateFrom and dateTo; use one or the others")
+	}
+	if q.DateTo != "" && q.DateFrom > q.DateTo {
+		c.fail("/dateTo", "is before dateFrom; exchange them")
+	}
+	switch {
+	case q.Limit == 0:
+		q.Limit = DefaultResults
+	case q.Limit < 0 || q.Limit > MaxResults:
+		c.fail("/limit", "is %d; use 1 to %d", q.Limit, MaxResults)
+	}
+	q.After.StartsAt = q.After.StartsAt.UTC() // equal instants must be equal keys
+	return c.err()
+}
+
+// dated says whether the query names a day; then it finds events that have started, too.
+func (q *Query) dated() bool { return q.Date != "" || q.DateFrom != "" || q.DateTo != "" }
+
+// StartsFrom is the instant before which nothing that is asked for starts: now, or the first day's first hour anywhere on earth. The zero time: no bound.
+func (q *Query) StartsFrom() time.Time {
+	day := q.Date + q.DateFrom // one of them is empty
+	if !q.dated() {
+		return q.Now
+	}
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.Add(-farthestEast)
+}
+
+// StartsUntil is the instant after which nothing that is asked for starts; the zero time: no bound.
+func (q *Query) StartsUntil() time.Time {
+	t, err := time.Parse(time.DateOnly, q.Date+q.DateTo)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.Add(24*time.Hour + farthestWest)
+}
+
+// No place has ever been further from UTC than these.
 const (
-	maxAnswers = 2_000
-	answerFor  = time.Second
+	farthestEast = 16 * time.Hour
+	farthestWest = 16 * time.Hour
 )
 
-// answers keeps what was found lately: many ask the same in a rush, and when the database is away an old answer, marked as such, is better than none.
-type answers struct {
-	mu  sync.Mutex
-	all map[Query]answer
-}
-
-type answer struct {
+// search answers from results of the last second, or asks the store once for all who want the same. When the store can't be asked, it goes on with older
+// results as long as it has them.
+type found struct {
 	page Page
 	at   time.Time
 }
 
-// Search finds events. Answers are about a second old at most, or marked stale.
+// Search lists the events that a query finds. Errors: FieldErrors; the store's.
 func (c *Catalog) Search(ctx context.Context, q Query) (Page, error) {
-	if q.Limit <= 0 {
-		q.Limit = DefaultPage
-	}
-	q.Limit = min(q.Limit, MaxPage)
-	now := c.now()
-	c.answers.mu.Lock()
-	old, known := c.answers.all[q]
-	c.answers.mu.Unlock()
-	if known && now.Sub(old.at) < answerFor {
-		return old.page, nil
-	}
-	page, err := c.store.Search(ctx, q, now)
-	if err != nil {
-		if known && ctx.Err() == nil {
-			c.log.Warn("a search is answered from memory", "error", err)
-			old.page.Stale = true
-			return old.page, nil
-		}
+	if err := q.check(); err != nil {
 		return Page{}, err
 	}
-	c.answers.mu.Lock()
-	defer c.answers.mu.Unlock()
-	if c.answers.all == nil || len(c.answers.all) >= maxAnswers {
-		c.answers.all = map[Query]answer{}
+	q.Now = time.Time{}
+	now := c.now()
+	c.mu.Lock()
+	known, ok := c.searches.get(q)
+	c.mu.Unlock()
+	if ok && now.Sub(known.at) < searchTTL {
+		return known.page, nil
 	}
-	c.answers.all[q] = answer{page: page, at: now}
-	return page, nil
+	page, err := once(ctx, &c.running, fmt.Sprint("search ", q), func(ctx context.Context) (Page, error) {
+		asked := q
+		asked.Now = now
+		items, err := c.store.Search(ctx, &asked)
+		if err != nil {
+			return Page{}, err
+		}
+		p := Page{Items: items}
+		if len(items) > q.Limit {
+			p.Items = items[:q.Limit:q.Limit]
+			last := &items[q.Limit-1]
+			p.Next = &Position{StartsAt: last.StartsAt, ID: last.ID}
+		}
+		c.mu.Lock()
+		c.searches.put(q, found{p, now}, 1)
+		c.mu.Unlock()
+		return p, nil
+	})
+	if err != nil && ok && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		known.page.Stale = true
+		return known.page, nil
+	}
+	return page, err
 }

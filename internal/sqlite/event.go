@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/holdfast-project/holdfast/internal/catalog"
 )
@@ -19,14 +19,14 @@ var _ catalog.Store = (*Catalog)(nil)
 func NewCatalog(db *DB) *Catalog { return &Catalog{db} }
 
 const eventColumns = `id, slug, kind, title, venue, city, country, time_zone, starts_at, opens_at, closes_at, currency, layout_id, layout_version,
-	prices, pools, origin, destination, policy, paused, version, created_at`
+	prices, pools, origin, destination, policy, places, paused, version, created_at`
 
 func scanEvent(row interface{ Scan(...any) error }) (*catalog.Event, error) {
 	var e catalog.Event
 	var starts, opens, closes, created int64
 	var prices, pools, policy []byte
 	err := row.Scan(&e.ID, &e.Slug, &e.Kind, &e.Title, &e.Venue.Name, &e.Venue.City, &e.Venue.Country, &e.Venue.TimeZone, &starts, &opens, &closes,
-		&e.Currency, &e.Layout.ID, &e.Layout.Version, &prices, &pools, &e.Origin, &e.Destination, &policy, &e.Paused, &e.Version, &created)
+		&e.Currency, &e.Layout.ID, &e.Layout.Version, &prices, &pools, &e.Origin, &e.Destination, &policy, &e.Places, &e.Paused, &e.Version, &created)
 	if err != nil {
 		return nil, err
 	}
@@ -39,54 +39,59 @@ func scanEvent(row interface{ Scan(...any) error }) (*catalog.Event, error) {
 }
 
 // eventValues are the columns above, then those of the search.
-func eventValues(r catalog.NewRow) ([]any, error) {
-	e := r.Event
+func eventValues(e *catalog.Event) ([]any, error) {
 	prices, err1 := json.Marshal(e.Prices)
 	pools, err2 := json.Marshal(e.Pools)
 	policy, err3 := json.Marshal(e.Policy)
-	zone, err4 := time.LoadLocation(e.Venue.TimeZone)
+	day, err4 := e.LocalDate()
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("event %v: %w", e.ID, err)
 	}
 	return []any{
 		int64(e.ID), e.Slug, e.Kind, e.Title, e.Venue.Name, e.Venue.City, e.Venue.Country, e.Venue.TimeZone,
 		millis(e.StartsAt), millis(e.SaleOpensAt), millis(e.SaleClosesAt), e.Currency, e.Layout.ID, e.Layout.Version,
-		string(prices), string(pools), e.Origin, e.Destination, string(policy), e.Paused, e.Version, millis(e.CreatedAt),
-		e.StartsAt.In(zone).Format(time.DateOnly), e.PriceFrom(),
+		string(prices), string(pools), e.Origin, e.Destination, string(policy), e.Places, e.Paused, e.Version, millis(e.CreatedAt),
+		day, e.PriceFrom(),
 	}, nil
 }
 
-// CreateEvents stores events with the rows of their pools and their words.
-func (s *Catalog) CreateEvents(ctx context.Context, events []catalog.NewRow) error {
-	return s.update(ctx, func(t *tx) error {
-		for _, r := range events {
-			values, err := eventValues(r)
+// nextPoint is the point of the change that is being written: there is one writer, so points rise in the order of commits.
+const nextPoint = `(SELECT coalesce(max(point), 0) + 1 FROM event)`
+
+// CreateEvents stores events with the rows of their pools and their words; those whose slug is taken are left out.
+func (s *Catalog) CreateEvents(ctx context.Context, events []*catalog.Event) (taken []int, err error) {
+	err = s.update(ctx, func(t *tx) error {
+		for i, e := range events {
+			values, err := eventValues(e)
 			if err != nil {
 				return err
 			}
-			_, err = t.exec(`
-				INSERT INTO event (`+eventColumns+`, local_date, price_from, available)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(values, r.Available)...)
-			if isUnique(err) {
-				return fmt.Errorf("%w: %s", catalog.ErrSlugTaken, r.Slug)
-			}
+			made, err := t.exec(`
+				INSERT INTO event (`+eventColumns+`, local_date, price_from, available, point)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `+nextPoint+`)
+				ON CONFLICT (slug) DO NOTHING`, append(values, e.Places)...)
 			if err != nil {
 				return err
 			}
-			if err := t.insertText(r.Event); err != nil {
+			if made == 0 {
+				taken = append(taken, i)
+				continue
+			}
+			if err := t.insertText(e); err != nil {
 				return err
 			}
-			if err := t.insertBuckets(r.Event); err != nil {
+			if err := t.insertBuckets(e); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	return taken, err
 }
 
 func (t *tx) insertText(e *catalog.Event) error {
-	_, err := t.exec(`INSERT INTO event_text (rowid, title, venue, city) VALUES (?, ?, ?, ?)`,
-		int64(e.ID), e.Title+" "+e.Origin+" "+e.Destination, e.Venue.Name, e.Venue.City)
+	_, err := t.exec(`INSERT INTO event_text (rowid, title, place) VALUES (?, ?, ?)`, int64(e.ID),
+		strings.Join(catalog.Terms(e.Title+" "+e.Origin+" "+e.Destination), " "), strings.Join(catalog.Terms(e.Venue.Name+" "+e.Venue.City), " "))
 	return err
 }
 
@@ -113,28 +118,59 @@ func (t *tx) insertBuckets(e *catalog.Event) error {
 }
 
 // UpdateEvent writes an edited event. The rows of its pools are the engine's: their limits change through a command.
-func (s *Catalog) UpdateEvent(ctx context.Context, r catalog.NewRow, before int) error {
-	values, err := eventValues(r)
+func (s *Catalog) UpdateEvent(ctx context.Context, e *catalog.Event, expected int) error {
+	values, err := eventValues(e)
 	if err != nil {
 		return err
 	}
 	return s.update(ctx, func(t *tx) error {
 		changed, err := t.exec(`
-			UPDATE event SET slug = ?2, kind = ?3, title = ?4, venue = ?5, city = ?6, country = ?7, time_zone = ?8, starts_at = ?9, opens_at = ?10,
-				closes_at = ?11, currency = ?12, layout_id = ?13, layout_version = ?14, prices = ?15, pools = ?16, origin = ?17, destination = ?18,
-				policy = ?19, paused = ?20, version = ?21, created_at = ?22, local_date = ?23, price_from = ?24
-			WHERE id = ?1 AND version = ?25`, append(values, before)...)
+			UPDATE event SET kind = ?3, title = ?4, venue = ?5, city = ?6, country = ?7, time_zone = ?8, starts_at = ?9, opens_at = ?10,
+				closes_at = ?11, currency = ?12, prices = ?15, pools = ?16, origin = ?17, destination = ?18,
+				policy = ?19, places = ?20, paused = ?21, version = ?22, local_date = ?24, price_from = ?25, point = `+nextPoint+`
+			WHERE id = ?1 AND version = ?26`, append(values, expected)...)
 		if err != nil {
 			return err
 		}
 		if changed != 1 {
+			var there bool
+			if err := t.queryRow(`SELECT EXISTS (SELECT 1 FROM event WHERE id = ?)`, int64(e.ID)).Scan(&there); err != nil {
+				return err
+			}
+			if !there {
+				return catalog.ErrNotFound
+			}
 			return catalog.ErrVersion
 		}
-		if _, err := t.exec(`DELETE FROM event_text WHERE rowid = ?`, int64(r.ID)); err != nil {
+		if _, err := t.exec(`DELETE FROM event_text WHERE rowid = ?`, int64(e.ID)); err != nil {
 			return err
 		}
-		return t.insertText(r.Event)
+		return t.insertText(e)
 	})
+}
+
+// Changes lists what was added or changed after a point.
+func (s *Catalog) Changes(ctx context.Context, after int64) ([]catalog.Change, error) {
+	rows, err := s.query(ctx, `SELECT id, slug, version, point FROM event WHERE point > ? ORDER BY point LIMIT ?`, after, catalog.MaxChanges)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []catalog.Change
+	for rows.Next() {
+		var c catalog.Change
+		if err := rows.Scan(&c.ID, &c.Slug, &c.Version, &c.Point); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// LastChange is the point of the newest change.
+func (s *Catalog) LastChange(ctx context.Context) (point int64, err error) {
+	err = s.queryRow(ctx, `SELECT coalesce(max(point), 0) FROM event`).Scan(&point)
+	return point, err
 }
 
 // Event reads one event.
@@ -147,28 +183,6 @@ func (s *Catalog) Event(ctx context.Context, id catalog.EventID) (*catalog.Event
 func (s *Catalog) EventBySlug(ctx context.Context, slug string) (*catalog.Event, error) {
 	e, err := scanEvent(s.queryRow(ctx, `SELECT `+eventColumns+` FROM event WHERE slug = ?`, slug))
 	return e, noEvent(err)
-}
-
-// TakenSlugs tells which of the slugs are in use.
-func (s *Catalog) TakenSlugs(ctx context.Context, slugs []string) (map[string]bool, error) {
-	list, err := json.Marshal(slugs)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.query(ctx, `SELECT slug FROM event WHERE slug IN (SELECT value FROM json_each(?))`, string(list))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	taken := map[string]bool{}
-	for rows.Next() {
-		var slug string
-		if err := rows.Scan(&slug); err != nil {
-			return nil, err
-		}
-		taken[slug] = true
-	}
-	return taken, rows.Err()
 }
 
 // SetAvailable notes how many places events have left.

@@ -1,12 +1,13 @@
 -- +goose Up
 -- Layouts never change: what differs is a new version.
 CREATE TABLE layout (
-    id      TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    name    TEXT NOT NULL,
-    hash    TEXT NOT NULL,
-    seats   INTEGER NOT NULL,
-    body    BLOB NOT NULL,
+    id         TEXT NOT NULL,
+    version    INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    hash       BLOB NOT NULL,
+    seats      INTEGER NOT NULL,
+    document   BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
     PRIMARY KEY (id, version)
 );
 CREATE UNIQUE INDEX layout_content ON layout (id, hash);
@@ -31,20 +32,23 @@ CREATE TABLE event (
     origin         TEXT NOT NULL,
     destination    TEXT NOT NULL,
     policy         TEXT NOT NULL, -- JSON
+    places         INTEGER NOT NULL,
     paused         INTEGER NOT NULL,
     version        INTEGER NOT NULL,
     created_at     INTEGER NOT NULL,
     local_date     TEXT NOT NULL, -- day of the start in the venue's zone: a search by date is a search for this text
     price_from     INTEGER NOT NULL,
-    available      INTEGER NOT NULL -- seconds old
+    available      INTEGER NOT NULL, -- seconds old
+    point          INTEGER NOT NULL  -- rises with every change of any event, so that memories can ask for what is new
 );
 CREATE UNIQUE INDEX event_slug ON event (slug);
+CREATE UNIQUE INDEX event_point ON event (point);
 CREATE INDEX event_start ON event (starts_at, id);
 CREATE INDEX event_date ON event (local_date, starts_at, id);
 CREATE INDEX event_kind ON event (kind, starts_at, id);
 CREATE INDEX event_route ON event (origin, destination, local_date, starts_at, id) WHERE origin <> '';
 CREATE INDEX event_arrival ON event (destination, local_date, starts_at, id) WHERE origin <> '';
 
--- Full text over what people type. Accents do not count; the prefix index is for the word that is still being typed.
-CREATE VIRTUAL TABLE event_text USING fts5 (title, venue, city, content = '', contentless_delete = 1,
-    tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3');
+-- Full text over what people type, as catalog.Terms splits it. The prefix index is for the word that is still being typed.
+CREATE VIRTUAL TABLE event_text USING fts5 (title, place, content = '', contentless_delete = 1,
+    tokenize = 'unicode61 remove_diacritics 0', prefix = '1 2 3');
