@@ -11,12 +11,11 @@ import (
 // harness opens a fresh database on a clock of its own.
 func harness(t *testing.T) bookingtest.Harness {
 	t.Helper()
-	return harnessIn(t, t.TempDir(), bookingtest.NewClock())
+	clock := bookingtest.NewClock()
+	return harnessOn(openIn(t, t.TempDir(), Options{Now: clock.Now}), clock)
 }
 
-func harnessIn(t testing.TB, dir string, clock *bookingtest.Clock) bookingtest.Harness {
-	t.Helper()
-	db := openIn(t, dir, clock)
+func harnessOn(db *DB, clock *bookingtest.Clock) bookingtest.Harness {
 	return bookingtest.Harness{
 		Clock: clock, Store: NewStore(db), Tickets: NewTickets(db), Outbox: NewOutbox(db),
 		AddEvent: func(t testing.TB, e *catalog.Event) {
@@ -35,9 +34,9 @@ func harnessIn(t testing.TB, dir string, clock *bookingtest.Clock) bookingtest.H
 	}
 }
 
-func openIn(t testing.TB, dir string, clock *bookingtest.Clock) *DB {
+func openIn(t testing.TB, dir string, o Options) *DB {
 	t.Helper()
-	db, err := Open(t.Context(), dir, Options{Now: clock.Now})
+	db, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
