@@ -3,7 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -95,7 +95,10 @@ func (q *Query) check() error {
 		}
 	}
 	for _, f := range []struct{ pointer, day string }{{"/date", q.Date}, {"/dateFrom", q.DateFrom}, {"/dateTo", q.DateTo}} {
-		if t, err := time.Parse(time.DateOnly, f.day); f.day != "" && (err != nil || t.Before(firstStart) || t.After(lastStart)) {
+		if f.day == "" {
+			continue
+		}
+		if t, err := time.Parse(time.DateOnly, f.day); err != nil || t.Before(firstStart) || t.After(lastStart) {
 			c.fail(f.pointer, "is %q; use a day such as 2030-12-24", f.day)
 		}
 	}
@@ -113,6 +116,19 @@ func (q *Query) check() error {
 	}
 	q.After.StartsAt = q.After.StartsAt.UTC() // equal instants must be equal keys
 	return c.err()
+}
+
+// key tells the query from others by a text. fmt would take longer to write it than the database takes to answer.
+func (q *Query) key() string {
+	b := make([]byte, 0, 128)
+	for _, s := range []string{"search", q.Text, q.Place, string(q.Kind), q.Origin, q.Destination, q.Date, q.DateFrom, q.DateTo} {
+		b = strconv.AppendInt(b, int64(len(s)), 10) // so that no text passes for the end of a field
+		b = append(append(b, ' '), s...)
+	}
+	for _, n := range []int64{int64(q.Limit), q.After.StartsAt.UnixNano(), int64(q.After.ID)} {
+		b = append(strconv.AppendInt(b, n, 10), ' ')
+	}
+	return string(b)
 }
 
 // dated says whether the query names a day; then it finds events that have started, too.
@@ -166,7 +182,7 @@ func (c *Catalog) Search(ctx context.Context, q Query) (Page, error) {
 	if ok && now.Sub(known.at) < searchTTL {
 		return known.page, nil
 	}
-	page, err := once(ctx, &c.running, fmt.Sprint("search ", q), func(ctx context.Context) (Page, error) {
+	page, err := once(ctx, &c.running, q.key(), func(ctx context.Context) (Page, error) {
 		asked := q
 		asked.Now = now
 		items, err := c.store.Search(ctx, &asked)

@@ -26,7 +26,7 @@ func Terms(text string) []string {
 			end()
 			continue
 		}
-		sign := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+		sign := unicode.In(r, unspaced...) || r == 'ー' || r == 'ｰ' // the long vowel of Japanese belongs to no script
 		if sign != signs {
 			end()
 			signs = sign
@@ -38,6 +38,11 @@ func Terms(text string) []string {
 	}
 	end()
 	return terms
+}
+
+// unspaced are the scripts whose words can't be told apart by spaces alone. Korean has spaces, but joins words that people search for one by one.
+var unspaced = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
 // Slug makes the last part of an address of a title: lower-case letters, digits and dashes. Nothing left: "".
@@ -62,8 +67,8 @@ func Slug(title string) string {
 
 const firstLatinMark, lastLatinMark = '\u0300', '\u036f'
 
-// folded is a letter in lower case without its marks. The Latin letters of Europe and Viet Nam are in a table, because the standard library has no
-// decomposition (Unicode Standard, annex 15); other scripts only lose their case.
+// folded is a letter in lower case without its marks. The Latin letters of Europe and Viet Nam, and what Greeks and Russians leave out when they type, are
+// in a table, because the standard library has no decomposition (Unicode Standard, annex 15); other scripts only lose their case.
 func folded(r rune) string {
 	r = unicode.ToLower(r)
 	if r < 0x80 {
@@ -97,5 +102,7 @@ var latin = []struct {
 	{'ā', 'ą', "a"}, {'ć', 'č', "c"}, {'ď', 'đ', "d"}, {'ē', 'ě', "e"}, {'ĝ', 'ģ', "g"}, {'ĥ', 'ħ', "h"}, {'ĩ', 'ı', "i"}, {'ĵ', 'ĵ', "j"}, {'ķ', 'ĸ', "k"}, {'ĺ', 'ł', "l"},
 	{'ń', 'ŋ', "n"}, {'ō', 'ő', "o"}, {'ŕ', 'ř', "r"}, {'ś', 'š', "s"}, {'ţ', 'ŧ', "t"}, {'ũ', 'ų', "u"}, {'ŵ', 'ŵ', "w"}, {'ŷ', 'ŷ', "y"}, {'ź', 'ž', "z"},
 	{'ơ', 'ơ', "o"}, {'ư', 'ư', "u"}, {'ș', 'ș', "s"}, {'ț', 'ț', "t"},
+	{'ά', 'ά', "α"}, {'έ', 'έ', "ε"}, {'ή', 'ή', "η"}, {'ί', 'ί', "ι"}, {'ϊ', 'ϊ', "ι"}, {'ό', 'ό', "ο"}, {'ύ', 'ύ', "υ"}, {'ϋ', 'ϋ', "υ"}, {'ώ', 'ώ', "ω"}, {'ς', 'ς', "σ"},
+	{'ΐ', 'ΐ', "ι"}, {'ΰ', 'ΰ', "υ"}, {'ё', 'ё', "е"},
 	{'ạ', 'ặ', "a"}, {'ẹ', 'ệ', "e"}, {'ỉ', 'ị', "i"}, {'ọ', 'ợ', "o"}, {'ụ', 'ự', "u"}, {'ỳ', 'ỹ', "y"},
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-project/holdfast/internal/catalog"
 )
@@ -66,10 +67,14 @@ func (s *Catalog) CreateEvents(ctx context.Context, events []*catalog.Event) (ta
 			if err != nil {
 				return err
 			}
+			order, err := t.freeOrder(e)
+			if err != nil {
+				return err
+			}
 			made, err := t.exec(`
-				INSERT INTO event (`+eventColumns+`, local_date, price_from, available, point)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `+nextPoint+`)
-				ON CONFLICT (slug) DO NOTHING`, append(values, e.Places)...)
+				INSERT INTO event (`+eventColumns+`, local_date, price_from, available, list_order, point)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `+nextPoint+`)
+				ON CONFLICT (slug) DO NOTHING`, append(values, e.Places, order)...)
 			if err != nil {
 				return err
 			}
@@ -77,7 +82,7 @@ func (s *Catalog) CreateEvents(ctx context.Context, events []*catalog.Event) (ta
 				taken = append(taken, i)
 				continue
 			}
-			if err := t.insertText(e); err != nil {
+			if err := t.insertText(e, order); err != nil {
 				return err
 			}
 			if err := t.insertBuckets(e); err != nil {
@@ -89,8 +94,33 @@ func (s *Catalog) CreateEvents(ctx context.Context, events []*catalog.Event) (ta
 	return taken, err
 }
 
-func (t *tx) insertText(e *catalog.Event) error {
-	_, err := t.exec(`INSERT INTO event_text (rowid, title, place) VALUES (?, ?, ?)`, int64(e.ID),
+// The order of lists is one number: the second of the start, and below it orderBits of the event's id or, where these are taken, the next free ones.
+const (
+	orderBits  = 28
+	orderTries = 1000
+)
+
+var errCrowded = errors.New("no place left in the order of lists for one more event of this second")
+
+func orderOf(at time.Time) int64 { return at.Unix() << orderBits }
+
+func orderIn(at time.Time, id catalog.EventID, try int64) int64 {
+	return orderOf(at) | (int64(id)+try)&(1<<orderBits-1)
+}
+
+func (t *tx) freeOrder(e *catalog.Event) (int64, error) {
+	for try := range int64(orderTries) {
+		order := orderIn(e.StartsAt, e.ID, try)
+		var taken bool
+		if err := t.queryRow(`SELECT EXISTS (SELECT 1 FROM event WHERE list_order = ?)`, order).Scan(&taken); err != nil || !taken {
+			return order, err
+		}
+	}
+	return 0, fmt.Errorf("event %v: %w", e.ID, errCrowded)
+}
+
+func (t *tx) insertText(e *catalog.Event, order int64) error {
+	_, err := t.exec(`INSERT INTO event_text (rowid, title, place) VALUES (?, ?, ?)`, order,
 		strings.Join(catalog.Terms(e.Title+" "+e.Origin+" "+e.Destination), " "), strings.Join(catalog.Terms(e.Venue.Name+" "+e.Venue.City), " "))
 	return err
 }
@@ -124,28 +154,35 @@ func (s *Catalog) UpdateEvent(ctx context.Context, e *catalog.Event, expected in
 		return err
 	}
 	return s.update(ctx, func(t *tx) error {
+		var version int
+		var old int64
+		if err := t.queryRow(`SELECT version, list_order FROM event WHERE id = ?`, int64(e.ID)).Scan(&version, &old); err != nil {
+			return noEvent(err)
+		}
+		if version != expected {
+			return catalog.ErrVersion
+		}
+		order := old
+		if old>>orderBits != e.StartsAt.Unix() {
+			if order, err = t.freeOrder(e); err != nil {
+				return err
+			}
+		}
 		changed, err := t.exec(`
 			UPDATE event SET kind = ?3, title = ?4, venue = ?5, city = ?6, country = ?7, time_zone = ?8, starts_at = ?9, opens_at = ?10,
 				closes_at = ?11, currency = ?12, prices = ?15, pools = ?16, origin = ?17, destination = ?18,
-				policy = ?19, places = ?20, paused = ?21, version = ?22, local_date = ?24, price_from = ?25, point = `+nextPoint+`
-			WHERE id = ?1 AND version = ?26`, append(values, expected)...)
+				policy = ?19, places = ?20, paused = ?21, version = ?22, local_date = ?24, price_from = ?25, list_order = ?26, point = `+nextPoint+`
+			WHERE id = ?1 AND version = ?27`, append(values, order, expected)...)
 		if err != nil {
 			return err
 		}
 		if changed != 1 {
-			var there bool
-			if err := t.queryRow(`SELECT EXISTS (SELECT 1 FROM event WHERE id = ?)`, int64(e.ID)).Scan(&there); err != nil {
-				return err
-			}
-			if !there {
-				return catalog.ErrNotFound
-			}
 			return catalog.ErrVersion
 		}
-		if _, err := t.exec(`DELETE FROM event_text WHERE rowid = ?`, int64(e.ID)); err != nil {
+		if _, err := t.exec(`DELETE FROM event_text WHERE rowid = ?`, old); err != nil {
 			return err
 		}
-		return t.insertText(e)
+		return t.insertText(e, order)
 	})
 }
 

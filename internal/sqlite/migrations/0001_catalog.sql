@@ -39,16 +39,21 @@ CREATE TABLE event (
     local_date     TEXT NOT NULL, -- day of the start in the venue's zone: a search by date is a search for this text
     price_from     INTEGER NOT NULL,
     available      INTEGER NOT NULL, -- seconds old
-    point          INTEGER NOT NULL  -- rises with every change of any event, so that memories can ask for what is new
+    point          INTEGER NOT NULL, -- rises with every change of any event, so that memories can ask for what is new
+    list_order     INTEGER NOT NULL  -- second of the start, then bits that keep the events of one second apart: what lists are ordered by
 );
 CREATE UNIQUE INDEX event_slug ON event (slug);
 CREATE UNIQUE INDEX event_point ON event (point);
-CREATE INDEX event_start ON event (starts_at, id);
-CREATE INDEX event_date ON event (local_date, starts_at, id);
-CREATE INDEX event_kind ON event (kind, starts_at, id);
-CREATE INDEX event_route ON event (origin, destination, local_date, starts_at, id) WHERE origin <> '';
-CREATE INDEX event_arrival ON event (destination, local_date, starts_at, id) WHERE origin <> '';
+CREATE UNIQUE INDEX event_list ON event (list_order);
+CREATE INDEX event_date ON event (local_date, list_order);
+CREATE INDEX event_kind ON event (kind, list_order);
+-- By far the most frequent search: with everything that a list shows, so that the flights of a route and day are on one or two pages, and not each on its own.
+CREATE INDEX event_route ON event (origin, destination, local_date, list_order,
+    slug, kind, title, venue, city, country, time_zone, starts_at, opens_at, closes_at, paused, currency, price_from, available) WHERE origin <> '';
+CREATE INDEX event_departure ON event (origin, list_order) WHERE origin <> '';
+CREATE INDEX event_arrival ON event (destination, list_order) WHERE origin <> '';
 
--- Full text over what people type, as catalog.Terms splits it. The prefix index is for the word that is still being typed.
+-- Full text over what people type, as catalog.Terms splits it. The rowid is the event's list_order: so the matches of a common word are met in the order
+-- of the list, and its first page costs the same however many there are. The prefix indexes are for the word that is still being typed.
 CREATE VIRTUAL TABLE event_text USING fts5 (title, place, content = '', contentless_delete = 1,
     tokenize = 'unicode61 remove_diacritics 0', prefix = '1 2 3');
