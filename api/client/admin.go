@@ -36,20 +36,21 @@ func (a Admin) AddLayout(ctx context.Context, document []byte) (NewLayout, error
 
 // NewEvent is an event to be made.
 type NewEvent struct {
-	Kind         string           `json:"kind"`
-	Slug         string           `json:"slug,omitempty"`
-	Title        string           `json:"title"`
-	Venue        Venue            `json:"venue"`
-	StartsAt     time.Time        `json:"startsAt"`
-	SaleOpensAt  time.Time        `json:"saleOpensAt"`
-	SaleClosesAt time.Time        `json:"saleClosesAt"`
-	Currency     string           `json:"currency"`
-	LayoutID     string           `json:"layoutId,omitempty"`
-	Prices       map[string]int64 `json:"prices,omitempty"` // minor units by price band
-	Pools        []NewPool        `json:"pools,omitempty"`
-	Origin       string           `json:"origin,omitempty"`
-	Destination  string           `json:"destination,omitempty"`
-	Policy       *PolicyPatch     `json:"policy,omitempty"` // over the preset of the kind
+	Kind          string           `json:"kind"`
+	Slug          string           `json:"slug,omitempty"`
+	Title         string           `json:"title"`
+	Venue         Venue            `json:"venue"`
+	StartsAt      time.Time        `json:"startsAt"`
+	SaleOpensAt   time.Time        `json:"saleOpensAt"`
+	SaleClosesAt  time.Time        `json:"saleClosesAt"`
+	Currency      string           `json:"currency"`
+	LayoutID      string           `json:"layoutId,omitempty"`
+	LayoutVersion int              `json:"layoutVersion,omitempty"` // 0: the newest
+	Prices        map[string]int64 `json:"prices,omitempty"`        // minor units by price band
+	Pools         []NewPool        `json:"pools,omitempty"`
+	Origin        string           `json:"origin,omitempty"`
+	Destination   string           `json:"destination,omitempty"`
+	Policy        *PolicyPatch     `json:"policy,omitempty"` // over the preset of the kind
 }
 
 // NewPool is a counted stock of an event to be made.

@@ -18,26 +18,27 @@ const tagStaff = "Staff"
 
 // NewEvent is an event to be made.
 type NewEvent struct {
-	Kind         string           `json:"kind" enum:"cinema,concert,flight" doc:"Chooses the preset of the policy."`
-	Slug         string           `json:"slug,omitempty" maxLength:"80" doc:"Made from the title when left out."`
-	Title        string           `json:"title" maxLength:"200"`
-	Venue        Venue            `json:"venue"`
-	StartsAt     time.Time        `json:"startsAt"`
-	SaleOpensAt  *time.Time       `json:"saleOpensAt,omitempty" doc:"Now when left out."`
-	SaleClosesAt *time.Time       `json:"saleClosesAt,omitempty" doc:"The start when left out."`
-	Currency     string           `json:"currency" maxLength:"3" doc:"ISO 4217 code."`
-	LayoutID     string           `json:"layoutId,omitempty" maxLength:"128" doc:"The newest version of the layout is taken. Without one the event has pools only."`
-	Prices       map[string]int64 `json:"prices,omitempty" doc:"Minor units by price band of the layout."`
-	Pools        []NewPool        `json:"pools,omitempty" maxItems:"64"`
-	Origin       string           `json:"origin,omitempty" maxLength:"3" doc:"IATA code; flights need it."`
-	Destination  string           `json:"destination,omitempty" maxLength:"3" doc:"IATA code; flights need it."`
-	Policy       *PolicyChange    `json:"policy,omitempty" doc:"What differs from the preset of the kind."`
+	Kind          string           `json:"kind" enum:"cinema,concert,flight" doc:"Chooses the preset of the policy."`
+	Slug          string           `json:"slug,omitempty" maxLength:"80" doc:"Made from the title when left out."`
+	Title         string           `json:"title" maxLength:"200"`
+	Venue         Venue            `json:"venue"`
+	StartsAt      time.Time        `json:"startsAt"`
+	SaleOpensAt   *time.Time       `json:"saleOpensAt,omitempty" doc:"Now when left out."`
+	SaleClosesAt  *time.Time       `json:"saleClosesAt,omitempty" doc:"The start when left out."`
+	Currency      string           `json:"currency" maxLength:"3" doc:"ISO 4217 code."`
+	LayoutID      string           `json:"layoutId,omitempty" maxLength:"128" doc:"The newest version of the layout is taken. Without one the event has pools only."`
+	LayoutVersion int              `json:"layoutVersion,omitempty" minimum:"0" doc:"Instead of the newest."`
+	Prices        map[string]int64 `json:"prices,omitempty" doc:"Minor units by price band of the layout."`
+	Pools         []NewPool        `json:"pools,omitempty" maxItems:"64"`
+	Origin        string           `json:"origin,omitempty" maxLength:"3" doc:"IATA code; flights need it."`
+	Destination   string           `json:"destination,omitempty" maxLength:"3" doc:"IATA code; flights need it."`
+	Policy        *PolicyChange    `json:"policy,omitempty" doc:"What differs from the preset of the kind."`
 }
 
 // NewPool is a counted stock to be made.
 type NewPool struct {
 	Pool     string `json:"pool" maxLength:"80"`
-	Capacity int64  `json:"capacity,omitempty" minimum:"0" maximum:"10000000" doc:"That of the layout's standing area when left out."`
+	Capacity int64  `json:"capacity" minimum:"0" maximum:"10000000" doc:"Units. A standing area of the layout that has a price and no pool gets one by itself."`
 	Overbook int64  `json:"overbook,omitempty" minimum:"0" maximum:"10000000" doc:"Units sold beyond the capacity."`
 	Buckets  *int   `json:"buckets,omitempty" minimum:"1" maximum:"64" doc:"Rows that the stock is split into; chosen by the size when left out."`
 	Price    *int64 `json:"price,omitempty" minimum:"0" doc:"Minor units, for a unit without a seat or a seat whose band has no price; left out, that of the pool's name in prices."`
@@ -214,7 +215,7 @@ func (a *API) createEvent(ctx context.Context, in *createEventInput) (*createEve
 	b := &in.Body
 	d := catalog.Draft{
 		Kind: catalog.Kind(b.Kind), Slug: b.Slug, Title: b.Title, Venue: catalog.Venue(b.Venue), StartsAt: b.StartsAt, Currency: b.Currency,
-		LayoutID: b.LayoutID, Prices: b.Prices, Origin: b.Origin, Destination: b.Destination, Policy: b.Policy.draft(),
+		LayoutID: b.LayoutID, LayoutVersion: b.LayoutVersion, Prices: b.Prices, Origin: b.Origin, Destination: b.Destination, Policy: b.Policy.draft(),
 	}
 	if b.SaleOpensAt != nil {
 		d.SaleOpensAt = *b.SaleOpensAt

@@ -218,7 +218,7 @@ var examples = map[string]string{
 	"edit-event":       `{"paused":true}`,
 	"add-layout":       `@layout.json`,
 	"create-event": `{"kind":"cinema","title":"The Night Train","venue":{"name":"Hall 1","city":"Berlin","timeZone":"Europe/Berlin"},` +
-		`"startsAt":"2030-01-01T19:00:00Z","currency":"EUR","layoutId":"lay_…","prices":{"Stalls":1200}}`,
+		`"startsAt":"2030-01-01T19:00:00Z","currency":"EUR","layoutId":"cinema-hall","prices":{"Stalls":1200}}`,
 }
 
 // curl shows a call that can be typed. $URL is the server's address.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-project/holdfast/internal/catalog"
+	"github.com/holdfast-project/holdfast/internal/httpd"
 	"github.com/holdfast-project/holdfast/internal/money"
 )
 
@@ -141,10 +143,7 @@ func (a *API) eventRoutes() {
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 func (a *API) search(ctx context.Context, in *searchInput) (*searchOutput, error) {
-	q, scope, err := in.query()
-	if err != nil {
-		return nil, err
-	}
+	q, scope := in.query()
 	if in.Cursor != "" {
 		at, err := a.Keys.OpenCursor(scope, in.Cursor, a.Now())
 		if err != nil {
@@ -153,6 +152,9 @@ func (a *API) search(ctx context.Context, in *searchInput) (*searchOutput, error
 		q.After = openPosition(at)
 	}
 	page, err := a.Catalog.Search(ctx, q)
+	if wrong, ok := errors.AsType[catalog.FieldErrors](err); ok {
+		return nil, parameters(wrong)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +185,22 @@ func (a *API) search(ctx context.Context, in *searchInput) (*searchOutput, error
 	return out, nil
 }
 
-// query checks what a schema cannot say. The scope names the filters, so that a cursor goes with them only.
-func (in *searchInput) query() (q catalog.Query, scope string, err error) {
+// parameters names parameters where the catalog names fields.
+func parameters(wrong catalog.FieldErrors) error {
+	p := httpd.Validation.Problem("")
+	for _, f := range wrong {
+		p.Errors = append(p.Errors, httpd.FieldError{Pointer: strings.TrimPrefix(f.Pointer, "/"), Detail: f.Detail, Code: httpd.Validation.Code})
+	}
+	return p
+}
+
+// query is what the catalog is asked. The scope names the filters, so that a cursor goes with them only.
+func (in *searchInput) query() (q catalog.Query, scope string) {
 	in.From, in.To = strings.ToUpper(in.From), strings.ToUpper(in.To)
 	return catalog.Query{
 		Text: in.Text, Kind: catalog.Kind(in.Kind), Origin: in.From, Destination: in.To, Date: in.Date, DateFrom: in.DateFrom, DateTo: in.DateTo,
 		Place: in.Place, Limit: in.Limit,
-	}, "events?" + in.values().Encode(), nil
+	}, "events?" + in.values().Encode()
 }
 
 // values are the filters, without limit and cursor.

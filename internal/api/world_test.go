@@ -63,7 +63,7 @@ func newWorld(t testing.TB, options ...option) *world {
 	t.Cleanup(func() { w.must(w.db.Close()) })
 	keys, err := identity.LoadKeyring(ctx, sqlite.NewKeys(w.db), w.now())
 	w.must(err)
-	w.catalog = catalog.New(catalog.Config{Store: sqlite.NewCatalog(w.db), Now: w.now, Logger: log})
+	w.catalog = catalog.New(sqlite.NewCatalog(w.db), w.now)
 	store := sqlite.NewStore(w.db)
 	var service *booking.Service
 	w.boards = board.NewRegistry(board.Config{Now: w.now, Load: func(ctx context.Context, id int64) (board.Shape, board.News, error) {
@@ -124,9 +124,9 @@ func (w *world) must(err error) {
 func (w *world) layout(l *venue.Layout, err error) string {
 	w.t.Helper()
 	w.must(err)
-	ref, err := w.catalog.StoreLayout(context.Background(), l)
+	added, err := w.catalog.AddLayout(context.Background(), l.Canonical())
 	w.must(err)
-	return ref.ID
+	return added.Ref.ID
 }
 
 // make adds an event over the API; change may alter the defaults of an event that is on sale.
