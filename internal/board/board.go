@@ -122,7 +122,8 @@ func newBoard(shape Shape, full News, now time.Time, above int64) *Board {
 	}
 	for p, name := range shape.Pools {
 		key, _ := json.Marshal(name) // a string always has a JSON form
-		b.pools[p].key = append(key, ':')
+		key = append(key, ':')
+		b.pools[p].key = key
 		b.poolNo[p] = int16(p)
 	}
 	b.makeCells()

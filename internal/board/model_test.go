@@ -247,7 +247,7 @@ func (m *truth) check(t interface {
 			t.Fatalf("FreeInRow(%d) = %d, want %d", row, got, n)
 		}
 	}
-	for no := int32(0); no < int32(m.shape.Seats); no++ {
+	for no := range int32(m.shape.Seats) {
 		s := m.seats[no]
 		gone, _ := b.Refuse([]int32{no}, nil, 0, 0, now)
 		if refused := len(gone) > 0; refused != (s.Status == Sold || s.Status == Blocked || s.Status == Held && abs <= s.Until) {

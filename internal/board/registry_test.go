@@ -128,7 +128,7 @@ func TestAReloadHealsEveryFewSecondsAndAFailureLeavesTheBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{seats: 5, news: map[int64]News{}}
 		var failed []int64
-		r := NewRegistry(Config{Load: s.load, Now: time.Now, OnError: func(event int64, err error) { failed = append(failed, event) }})
+		r := NewRegistry(Config{Load: s.load, Now: time.Now, OnError: func(event int64, _ error) { failed = append(failed, event) }})
 		b, err := r.Get(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package board
 import (
 	"bytes"
 	"encoding/base64"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -68,11 +69,19 @@ func (s *Snapshot) Gzip() []byte {
 		w := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(w)
 		w.Reset(&out)
-		// Writing to a Buffer cannot fail.
-		w.Write(s.JSON())
-		w.Close()
+		compress(w, s.JSON())
 		return out.Bytes()
 	})
+}
+
+// compress writes to a Buffer, which can't fail.
+func compress(w io.WriteCloser, b []byte) {
+	if _, err := w.Write(b); err != nil {
+		panic(err)
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
 }
 
 // Brotli is JSON as Content-Encoding br.
@@ -82,8 +91,7 @@ func (s *Snapshot) Brotli() []byte {
 		w := brotliWriters.Get().(*matchfinder.Writer)
 		defer brotliWriters.Put(w)
 		w.Reset(&out)
-		w.Write(s.JSON())
-		w.Close()
+		compress(w, s.JSON())
 		return out.Bytes()
 	})
 }

@@ -61,7 +61,8 @@ func (b *Board) frame(old, next *Snapshot, changes []change) Frame {
 	}
 	out = append(out, `],"pools":{`...)
 	out = b.appendPools(out, next.Pools, old.Pools)
-	f.Bytes = append(out, "}}\n\n"...)
+	out = append(out, "}}\n\n"...)
+	f.Bytes = out
 	return f
 }
 

@@ -120,6 +120,7 @@ func NewFinder(l *venue.Layout) *Finder {
 					f.traits[no] |= standard
 				case venue.Wheelchair:
 					f.traits[no] |= chair
+				case venue.Companion: // neither: never given unasked, and no reason to prefer a block
 				}
 				d := f.distance(no, l.Focus)
 				f.toFocus[no+1] = f.toFocus[no] + d
@@ -299,7 +300,9 @@ func (s *search) load(row int32) {
 
 // nextRun finds the next run of the loaded row from offset from on; count 0 when there is none.
 func (s *search) nextRun(from int32) (start, count int32) {
-	for start = from; start < s.count && s.row[start+1]&given == 0; start++ {
+	start = from
+	for start < s.count && s.row[start+1]&given == 0 {
+		start++
 	}
 	end := start
 	for end < s.count && s.row[end+1]&given != 0 && (end == start || s.row[end+1]&joined != 0) {

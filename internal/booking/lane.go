@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-project/holdfast/internal/board"
 	"github.com/holdfast-project/holdfast/internal/catalog"
-	"github.com/holdfast-project/holdfast/internal/identity"
 )
 
 // Limits of a lane.
@@ -385,7 +384,7 @@ func (l *lane) answer(e *entry, r Result) {
 	}
 	// The client went away while its hold was being placed: it must not keep places that nobody knows of.
 	if place, ok := e.command.(*Place); ok && r.Err == nil && !r.Replay && !e.keep {
-		if err := l.add(&entry{command: &Release{ID: place.ID, Customer: identity.CustomerID(place.Customer)}, keep: true}); err != nil {
+		if err := l.add(&entry{command: &Release{ID: place.ID, Customer: place.Customer}, keep: true}); err != nil {
 			l.log.Warn("an abandoned hold is left to expire", "hold", place.ID, "error", err)
 		}
 	}

@@ -126,12 +126,6 @@ func (a *array) bits(b [16]byte) {
 	*a = append(*a, '"')
 }
 
-// text writes a string of our own that needs no escaping: codes of currencies.
-func (a *array) text(s string) { a.comma(); *a = strconv.AppendQuote(*a, s) }
-
-// raw writes JSON as it is.
-func (a *array) raw(json []byte) { a.comma(); *a = append(*a, json...) }
-
 // millis and instant convert times; the database keeps unix milliseconds.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
@@ -162,16 +156,16 @@ func unitsJSON(units []booking.Units) []byte {
 
 func parseSeats(text []byte) ([]int32, error) {
 	var out []int32
-	n, any := int32(0), false
+	n, digits := int32(0), false
 	for _, c := range text {
 		switch {
 		case c >= '0' && c <= '9':
-			n, any = n*10+int32(c-'0'), true
+			n, digits = n*10+int32(c-'0'), true
 		case c == ',' || c == ']':
-			if any {
+			if digits {
 				out = append(out, n)
 			}
-			n, any = 0, false
+			n, digits = 0, false
 		case c != '[':
 			return nil, fmt.Errorf("seats of a hold: %q", text)
 		}

@@ -254,12 +254,6 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) *sql.Row 
 	return s.QueryRowContext(ctx, args...)
 }
 
-// isUnique says whether err is the violation of a primary key or unique index.
-func isUnique(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-}
-
 // isConstraint says whether err is the violation of any constraint.
 func isConstraint(err error) bool {
 	var e *sqlite.Error

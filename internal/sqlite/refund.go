@@ -61,8 +61,8 @@ func (s *Store) ClaimRefunds(ctx context.Context, limit int, lease time.Duration
 	var due []booking.Refund
 	now := s.clock()
 	// A look from the side first: nearly always there is nothing, and then nobody should wait for the writer.
-	var any bool
-	if err := s.queryRow(ctx, `SELECT EXISTS (SELECT 1 FROM refund WHERE done = 0 AND next_at <= ?)`, millis(now)).Scan(&any); err != nil || !any {
+	var some bool
+	if err := s.queryRow(ctx, `SELECT EXISTS (SELECT 1 FROM refund WHERE done = 0 AND next_at <= ?)`, millis(now)).Scan(&some); err != nil || !some {
 		return nil, err
 	}
 	err := s.update(ctx, func(t *tx) error {
