@@ -187,13 +187,19 @@ func TestStaffFindAndRefundBookings(t *testing.T) {
 	event := w.cinema("cinema", plenty())
 	me := w.guest()
 	b, other := w.buy(me, event, client.HoldRequest{Seats: []string{"A5"}}), w.buy(w.guest(), event, client.HoldRequest{Seats: []string{"B5"}})
+	code := b.Tickets[0].Code
+	other20 := "A"
+	if code[20] == 'A' {
+		other20 = "B"
+	}
+	forged := code[:20] + other20 + code[21:]
 	for name, q := range map[string]struct {
 		email, code string
 		want        int
 	}{
 		"mail in another case": {"ADA@example.org", "", 2}, "another mail": {"eve@example.org", "", 0}, "booking id": {"", b.BookingID, 1},
 		"ticket id": {"", b.Tickets[0].TicketID, 1}, "code": {"", b.Tickets[0].Code, 1}, "nonsense": {"", "nonsense", 0},
-		"forged code": {"", b.Tickets[0].Code[:len(b.Tickets[0].Code)-1] + "A", 0},
+		"forged code": {"", forged, 0},
 	} {
 		list, err := w.admin.FindBookings(ctx, q.email, q.code)
 		if err != nil || len(list) != q.want || q.want == 1 && list[0].BookingID != b.BookingID {

@@ -102,12 +102,10 @@ func (p Problem) appendJSON(b []byte, instance string) ([]byte, error) {
 			if standard[name] {
 				return nil, fmt.Errorf("%w: %q is a standard one", ErrExtra, name)
 			}
-			value, err := appendValue(nil, p.Extra[name])
-			if err != nil {
+			var err error
+			if b, err = appendValue(append(appendText(append(b, ','), name), ':'), p.Extra[name]); err != nil {
 				return nil, fmt.Errorf("%w: %q: %w", ErrExtra, name, err)
 			}
-			b = append(appendText(append(b, ','), name), ':')
-			b = append(b, value...)
 		}
 	}
 	return append(b, '}'), nil
@@ -118,20 +116,34 @@ func appendValue(b []byte, v any) ([]byte, error) {
 	case string:
 		return appendText(b, v), nil
 	case []string:
-		if v == nil {
-			break
+		if v != nil {
+			return appendTexts(b, v), nil
 		}
-		b = append(b, '[')
-		for i, s := range v {
-			if i > 0 {
-				b = append(b, ',')
+	case [][]string:
+		if v != nil {
+			b = append(b, '[')
+			for i, list := range v {
+				if i > 0 {
+					b = append(b, ',')
+				}
+				b = appendTexts(b, list)
 			}
-			b = appendText(b, s)
+			return append(b, ']'), nil
 		}
-		return append(b, ']'), nil
 	}
 	text, err := json.Marshal(v)
 	return append(b, text...), err
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, s)
+	}
+	return append(b, ']')
 }
 
 // appendText writes a JSON string; plain ones, nearly all, without a detour.
