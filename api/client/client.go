@@ -158,6 +158,9 @@ func (in *call) encode() ([]byte, error) {
 }
 
 func (c *Client) once(ctx context.Context, in call, body []byte) (http.Header, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	target := c.base + in.path
 	if len(in.query) > 0 {
 		target += "?" + in.query.Encode()

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -103,6 +104,7 @@ func New(c Config) (*API, error) {
 	if c.Limits.SessionsPerMinute == 0 {
 		c.Limits.SessionsPerMinute = DefaultSessionsPerMinute
 	}
+	setUpHuma()
 	a := &API{Config: c, mux: http.NewServeMux(), streams: make(chan struct{}, c.Limits.Streams)}
 	a.sessions = httpd.NewLimiter[addressKey](httpd.Rate{Name: "sessions", Quota: c.Limits.SessionsPerMinute, Window: time.Minute}, 0)
 	a.huma = humago.New(a.mux, humaConfig(c.Version))
@@ -157,8 +159,8 @@ func humaConfig(version string) huma.Config {
 
 const jsonType = "application/json"
 
-// huma's settings of this kind belong to the whole process, so they are made before anything can run.
-func init() {
+// setUpHuma makes the settings of huma that belong to the whole process: once, before there is any API that could read them.
+var setUpHuma = sync.OnceFunc(func() {
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return failure{refused(status, message, errs)}
 	}
@@ -172,7 +174,7 @@ func init() {
 	}
 	huma.ValidateStrictCasing = true // one spelling of a name: "Seats" is not "seats"
 	huma.DefaultArrayNullable = false
-}
+})
 
 // readJSON is strict where encoding/json is not: it would replace broken UTF-8, so that two different texts read the same.
 func readJSON(data []byte, v any) error {

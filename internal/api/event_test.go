@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/andybalholm/brotli"
 
 	"github.com/holdfast-project/holdfast/api/client"
+	"github.com/holdfast-project/holdfast/internal/httpd"
 )
 
 func TestSessionIsATokenAndACookie(t *testing.T) {
@@ -383,5 +385,45 @@ func TestStreamsAreBounded(t *testing.T) {
 	next(t, s)
 	if a := w.send(http.MethodGet, "/v1/events/cinema/availability/stream", ""); a.status != 503 || a.header.Get("Retry-After") != "1" {
 		t.Errorf("one too many: %d %s", a.status, a.body)
+	}
+}
+
+// DESIGN 10: streams end when the server drains, so that their clients come back to another one.
+func TestStreamEndsWhenTheServerDrains(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cinema("cinema", nil)
+	ctx, drain := context.WithCancel(context.Background())
+	defer drain()
+	server, err := httpd.Listen(ctx, httpd.Config{Addr: "127.0.0.1:0", Handler: w.api, Log: slog.New(slog.DiscardHandler), StopTimeout: time.Minute})
+	w.must(err)
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(ctx) }()
+	w.url = "http://" + server.Addr()
+	s, hangUp := w.listen(context.Background(), "")
+	defer hangUp()
+	next(t, s)
+	drain()
+	for s.Scan() {
+		t.Logf("more: %s", s.Text())
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("stopping: %v", err)
+	}
+}
+
+// What cannot be done now is a 503 that says when to come back; a callback is told again then.
+func TestStoppedEngineIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cinema("cinema", nil)
+	auth := w.token()
+	w.api.Booking.Close()
+	a := w.send(http.MethodPost, "/v1/events/cinema/holds", `{"seats":["A5"]}`, auth)
+	if a.status != 503 || a.field("code") != "busy" || a.header.Get("Retry-After") == "" || a.field("retryable") != true {
+		t.Errorf("a hold: %d %s", a.status, a.body)
+	}
+	if a := w.send(http.MethodGet, "/v1/events/cinema/availability", ""); a.status != 200 {
+		t.Errorf("the map goes on: %d %s", a.status, a.body)
 	}
 }
