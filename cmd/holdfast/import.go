@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,7 +147,7 @@ func importEvents(ctx context.Context, events *catalog.Catalog, path string) (ad
 		return 0, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, i := range indexes {
-		taken = append(taken, drafts[i].Slug)
+		taken = append(taken, cmp.Or(drafts[i].Slug, catalog.Slug(drafts[i].Title)))
 	}
 	return len(drafts) - len(taken), taken, nil
 }

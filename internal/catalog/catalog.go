@@ -47,6 +47,7 @@ type Catalog struct {
 	searches *lru[Query, found]
 
 	pollDue atomic.Int64 // unix nanoseconds
+	hearing atomic.Bool  // a poll is running: one at a time, however slow the store is
 	heard   atomic.Int64 // when the last successful poll began
 	failing atomic.Bool
 	poll    atomic.Pointer[polling] // the last one that began
@@ -150,29 +151,33 @@ func (c *Catalog) load(ctx context.Context, name string, read func(context.Conte
 	})
 }
 
-// keep puts an event in memory unless a newer one is there, and gives the one that is.
+// keep puts an event in memory unless a newer one is there, and gives the one that is. Before the first poll nothing is kept: it would not be known from
+// which point on changes matter.
 func (c *Catalog) keep(e *Event) *Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.events.get(e.ID); ok && known.Version >= e.Version {
 		return known
 	}
-	c.events.put(e.ID, e, 1)
-	c.bySlug[e.Slug] = e.ID
 	c.absent.drop(e.Slug)
 	c.absent.drop(e.ID.String())
+	if c.heard.Load() != 0 {
+		c.events.put(e.ID, e, 1)
+		c.bySlug[e.Slug] = e.ID
+	}
 	return e
 }
 
 // fresh sees to it that what is in memory is at most maxAge old: it starts a poll when one is due, and waits for it only after a silence.
 func (c *Catalog) fresh(ctx context.Context) {
 	now := c.now()
-	due := c.pollDue.Load()
-	if now.UnixNano() >= due && c.pollDue.CompareAndSwap(due, now.Add(pollEvery).UnixNano()) {
+	if now.UnixNano() >= c.pollDue.Load() && c.hearing.CompareAndSwap(false, true) {
+		c.pollDue.Store(now.Add(pollEvery).UnixNano())
 		p := &polling{done: make(chan struct{})}
 		c.poll.Store(p)
 		go func() {
 			defer close(p.done)
+			defer c.hearing.Store(false)
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 			defer cancel()
 			c.failing.Store(c.hear(ctx, now) != nil)
@@ -184,7 +189,7 @@ func (c *Catalog) fresh(ctx context.Context) {
 		return
 	}
 	var patience <-chan time.Time
-	if heard != 0 { // before the first poll nothing may be kept: it would not be known from which point on changes matter
+	if heard != 0 {
 		t := time.NewTimer(maxPollWait)
 		defer t.Stop()
 		patience = t.C
@@ -291,7 +296,7 @@ func (c *Catalog) CreateEvents(ctx context.Context, drafts []Draft) (taken []int
 		return nil, wrong.err()
 	}
 	events := make([]*Event, 0, len(drafts))
-	first := make(map[string]int, len(drafts))
+	seen := make(map[string]bool, len(drafts))
 	for i := range drafts {
 		e, err := c.make(ctx, &drafts[i])
 		if fields, ok := errors.AsType[FieldErrors](err); ok {
@@ -303,10 +308,10 @@ func (c *Catalog) CreateEvents(ctx context.Context, drafts []Draft) (taken []int
 		if err != nil {
 			return nil, err
 		}
-		if j, twice := first[e.Slug]; twice {
-			wrong.fail(fmt.Sprintf("/%d/slug", i), "is %q, as that of element %d; give each its own", e.Slug, j)
+		if seen[e.Slug] {
+			wrong.fail(fmt.Sprintf("/%d/slug", i), "is %q, like that of an event before it; give each its own", e.Slug)
 		}
-		first[e.Slug] = i
+		seen[e.Slug] = true
 		events = append(events, e)
 	}
 	if err := wrong.err(); err != nil {

@@ -84,6 +84,9 @@ var (
 	iataForm = regexp.MustCompile(`^[A-Z]{3}$`)
 )
 
+// Characters without width that Persian, the scripts of India and families of emoji are written with.
+const zwnj, zwj = '\u200c', '\u200d'
+
 // text checks something that people read: no control or direction characters, by which one name passes for another.
 func (c *checks) text(pointer, s string, maxRunes int) {
 	switch n := utf8.RuneCountInString(s); {
@@ -93,7 +96,7 @@ func (c *checks) text(pointer, s string, maxRunes int) {
 		c.fail(pointer, "begins or ends with a space; take it away")
 	default:
 		for _, r := range s {
-			if !unicode.IsPrint(r) && !unicode.Is(unicode.Mn, r) || r == utf8.RuneError {
+			if !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r) && r != zwnj && r != zwj || r == utf8.RuneError {
 				c.fail(pointer, "has the character %U, which can't be shown; take it away", r)
 				return
 			}
@@ -263,7 +266,7 @@ func (c *checks) seating(e *Event, l *venue.Layout) {
 
 func (c *checks) policy(p *Policy) {
 	c.span("/policy/holdSeconds", p.HoldTTL, time.Second, MaxTTL)
-	if p.PaymentTTL <= 0 || p.PaymentTTL > p.HoldTTL {
+	if p.PaymentTTL < time.Second || p.PaymentTTL > p.HoldTTL && p.HoldTTL >= time.Second {
 		c.fail("/policy/paymentSeconds", "is %v; a payment session lives for 1 s up to the hold's %v s: lower it, or raise holdSeconds", p.PaymentTTL.Seconds(), p.HoldTTL.Seconds())
 	}
 	c.span("/policy/extendSeconds", p.ExtendTTL, 0, MaxTTL)

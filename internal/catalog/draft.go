@@ -83,7 +83,7 @@ const (
 func NewEvent(d *Draft, s Seating, now time.Time) (*Event, error) {
 	e := &Event{
 		ID: NewEventID(), Slug: d.Slug, Kind: d.Kind, Title: d.Title, Venue: d.Venue,
-		StartsAt: second(d.StartsAt), SaleOpensAt: second(d.SaleOpensAt), SaleClosesAt: second(d.SaleClosesAt),
+		StartsAt: second(d.StartsAt), SaleOpensAt: nextSecond(d.SaleOpensAt), SaleClosesAt: second(d.SaleClosesAt),
 		Currency: d.Currency, Layout: s.Ref, Origin: d.Origin, Destination: d.Destination, Policy: Preset(d.Kind), Version: 1, CreatedAt: second(now),
 	}
 	if e.Slug == "" {
@@ -106,6 +106,9 @@ func NewEvent(d *Draft, s Seating, now time.Time) (*Event, error) {
 
 // second: events start and sell at whole seconds, so that stores may pack instants.
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// nextSecond is for the opening of a sale, which is never earlier than was said.
+func nextSecond(t time.Time) time.Time { return second(t.Add(time.Second - 1)) }
 
 // drafted fills in prices and pools. A price of a pool's name is the pool's; a standing area with a price but no pool gets one.
 func (c *checks) drafted(e *Event, d *Draft, l *venue.Layout) {
@@ -224,7 +227,7 @@ func (d *PolicyDraft) over(p *Policy) {
 	}
 	seconds(&p.HoldTTL, d.HoldSeconds)
 	if seconds(&p.PaymentTTL, d.PaymentSeconds); d.HoldSeconds != nil && d.PaymentSeconds == nil {
-		p.PaymentTTL = min(p.PaymentTTL, p.HoldTTL*4/5) // as the presets
+		p.PaymentTTL = min(p.PaymentTTL, max(time.Second, (p.HoldTTL*4/5).Truncate(time.Second))) // as the presets
 	}
 	if seconds(&p.Ceiling, d.HoldCeilingSeconds); d.HoldSeconds != nil && d.HoldCeilingSeconds == nil {
 		p.Ceiling = max(p.Ceiling, p.HoldTTL)

@@ -46,13 +46,14 @@ func (e *Event) edited(x *Edit, l *venue.Layout) (*Event, error) {
 	if x.Venue != nil {
 		n.Venue = *x.Venue
 	}
-	for _, t := range []struct {
-		to   *time.Time
-		from *time.Time
-	}{{&n.StartsAt, x.StartsAt}, {&n.SaleOpensAt, x.SaleOpensAt}, {&n.SaleClosesAt, x.SaleClosesAt}} {
-		if t.from != nil {
-			*t.to = second(*t.from)
-		}
+	if x.StartsAt != nil {
+		n.StartsAt = second(*x.StartsAt)
+	}
+	if x.SaleOpensAt != nil {
+		n.SaleOpensAt = nextSecond(*x.SaleOpensAt)
+	}
+	if x.SaleClosesAt != nil {
+		n.SaleClosesAt = second(*x.SaleClosesAt)
 	}
 	// A sale that was to close at the start goes on doing so.
 	if x.StartsAt != nil && x.SaleClosesAt == nil && e.SaleClosesAt.Equal(e.StartsAt) {

@@ -20,9 +20,14 @@ func Terms(text string) []string {
 	}
 	for _, r := range text {
 		switch {
-		case unicode.Is(unicode.Mn, r) && r <= lastLatinMark && r >= firstLatinMark:
+		case r >= firstLatinMark && r <= lastLatinMark:
 			continue // an accent on its own belongs to the letter before
-		case !unicode.IsLetter(r) && !unicode.IsNumber(r) && (!unicode.IsMark(r) || len(term) == 0):
+		case unicode.IsMark(r):
+			if len(term) > 0 { // a mark is never a term by itself: databases don't count it as a letter
+				term = append(term, string(r)...)
+			}
+			continue
+		case !unicode.IsLetter(r) && !unicode.IsNumber(r):
 			end()
 			continue
 		}
