@@ -6,7 +6,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -467,11 +466,4 @@ func (a *API) event(ctx context.Context, name string) (*catalog.Event, error) {
 		return nil, httpd.NotFound.Problem("There is no such event.")
 	}
 	return e, err
-}
-
-// buffered writes a JSON value through a buffer, for plain handlers.
-func buffered(v any) ([]byte, error) {
-	var b bytes.Buffer
-	err := writeJSON(&b, v)
-	return b.Bytes(), err
 }

@@ -160,7 +160,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 	sub := b.Subscribe(after)
 	defer sub.Close()
 	if _, err := fmt.Fprintf(out, "retry: %d\n\n", streamRetry); err != nil {
-		return nil //nolint:nilerr // the client has gone
+		return nil // the client has gone
 	}
 	follow(r.Context(), out, sub)
 	return nil
@@ -210,14 +210,14 @@ type seatLists struct {
 	all map[catalog.EventID]*seatList
 }
 
-func (l *seatLists) get(e *catalog.Event, tag string, make func() []byte) *seatList {
+func (l *seatLists) get(e *catalog.Event, tag string, build func() []byte) *seatList {
 	l.mu.Lock()
 	got := l.all[e.ID]
 	l.mu.Unlock()
 	if got != nil && got.tag == tag && got.event == e.Version {
 		return got
 	}
-	got = &seatList{event: e.Version, tag: tag, plain: make()}
+	got = &seatList{event: e.Version, tag: tag, plain: build()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil || len(l.all) >= maxSeatLists {

@@ -223,6 +223,15 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 			}
 		}
 	}
+	for name, open := range map[string]bool{"Hold": true, "Booking": true, "Problem": true, "HoldRequest": false, "NewEvent": false, "Venue": false} {
+		s, ok := m.Components.Schemas[name].(map[string]any)
+		if !ok && name == "Problem" {
+			s, ok = m.Components.Schemas["ProblemBody"].(map[string]any)
+		}
+		if closed := s["additionalProperties"] == false; !ok || closed == open {
+			t.Errorf("the schema %s is open: %v, want %v", name, !closed, open)
+		}
+	}
 	// Every reference leads somewhere.
 	for _, ref := range strings.Split(doc.body, `"$ref":"#/components/schemas/`)[1:] {
 		name := ref[:strings.IndexByte(ref, '"')]

@@ -76,10 +76,13 @@ func (a *API) documentRoutes() error {
 		if op := item.Get; op != nil && path == "/v1/events/{event}" {
 			op.Responses["304"] = &huma.Response{Description: "Not modified since If-None-Match."}
 		}
-		if op := item.Post; op != nil {
-			limited(op)
+		for _, method := range methods {
+			if op := operationOf(item, method); op != nil {
+				limited(op)
+			}
 		}
 	}
+	openAnswers(doc)
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return fmt.Errorf("OpenAPI document: %w", err)
@@ -98,10 +101,53 @@ func (a *API) documentRoutes() error {
 	return nil
 }
 
-// limited documents the fields of an answer that says slow down.
+// openAnswers lets schemas that are only answered have more fields than are known today, so that adding one breaks no strict client. What is sent to us
+// stays closed: a misspelt field must not be overlooked.
+func openAnswers(doc *huma.OpenAPI) {
+	sent := map[string]bool{}
+	var visit func(s *huma.Schema)
+	visit = func(s *huma.Schema) {
+		if s == nil {
+			return
+		}
+		if name := refName(s); name != "" && !sent[name] {
+			sent[name] = true
+			visit(doc.Components.Schemas.SchemaFromRef(s.Ref))
+		}
+		visit(s.Items)
+		for _, p := range s.Properties {
+			visit(p)
+		}
+		if values, ok := s.AdditionalProperties.(*huma.Schema); ok {
+			visit(values)
+		}
+	}
+	for _, item := range doc.Paths {
+		for _, method := range methods {
+			if op := operationOf(item, method); op != nil && op.RequestBody != nil {
+				for _, media := range op.RequestBody.Content {
+					visit(media.Schema)
+				}
+			}
+		}
+	}
+	for name, s := range doc.Components.Schemas.Map() {
+		if !sent[name] && s.AdditionalProperties == false {
+			s.AdditionalProperties = nil
+		}
+	}
+}
+
+// required are fields whose absence has a problem of its own, so that huma must not look for them.
+var required = map[string]string{"checkout": "Idempotency-Key", "edit-event": "If-Match"}
+
+// limited documents the fields of an answer that says slow down, and those of the request that must be there.
 func limited(op *huma.Operation) {
 	text := func(what string) *huma.Header {
 		return &huma.Header{Description: what, Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	for _, p := range op.Parameters {
+		p.Required = p.Required || p.Name == required[op.OperationID]
 	}
 	if r := op.Responses["429"]; r != nil {
 		r.Headers = map[string]*huma.Header{
