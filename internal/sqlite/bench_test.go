@@ -15,7 +15,7 @@ import (
 
 // BenchmarkHolds is the cost of a durable hold of two seats in the store alone, by the size of the batch.
 func BenchmarkHolds(b *testing.B) {
-	for _, size := range []int{1, 16, 256} {
+	for _, size := range []int{1, 16, 48, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
 			db, err := Open(b.Context(), b.TempDir(), Options{Now: time.Now})
 			if err != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"github.com/holdfast-project/holdfast/internal/booking"
+	"github.com/holdfast-project/holdfast/internal/catalog"
 )
 
 func (t *tx) lockPools(n *booking.Need, r *booking.Rows) error {
@@ -45,37 +46,74 @@ func (t *tx) writeBuckets(changes []booking.BucketChange) error {
 	return nil
 }
 
+var (
+	someAllowances = overRows(`SELECT customer, units FROM allowance WHERE event_id = ? AND customer IN (`, `?`, `)`)
+	// Raised only up to the limit, whether the row is new or not. A new row of its own and an old one are judged by two conditions.
+	raiseAllowances = overRows(`
+		WITH j (event_id, customer, units) AS (VALUES `, `(?, ?, ?)`, `)
+		INSERT INTO allowance (event_id, customer, units) SELECT event_id, customer, units FROM j WHERE j.units <= ?
+		ON CONFLICT (event_id, customer) DO UPDATE SET units = allowance.units + excluded.units WHERE allowance.units + excluded.units <= ?`)
+)
+
 func (t *tx) lockAllowances(n *booking.Need, r *booking.Rows) error {
-	for _, ref := range n.Allowances {
-		var units int
-		err := t.queryRow(`SELECT units FROM allowance WHERE event_id = ? AND customer = ?`, int64(ref.Event), ref.Customer[:]).Scan(&units)
-		if err := missing(err); err != nil {
+	for _, run := range groups(n.Allowances, func(ref *booking.AllowanceRef) catalog.EventID { return ref.Event }) {
+		err := someAllowances.each(len(run), func(query string, from, to int) error {
+			args := []any{int64(run[0].Event)}
+			for i := range run[from:to] {
+				args = append(args, run[from+i].Customer[:])
+			}
+			rows, err := t.query(query, args...)
+			if err != nil {
+				return err
+			}
+			for rows.Next() {
+				ref := booking.AllowanceRef{Event: run[0].Event}
+				var units int
+				if err := rows.Scan((*bits16)(&ref.Customer), &units); err != nil {
+					return closing(rows, err)
+				}
+				r.Allowances[ref] = units
+			}
+			return closing(rows, rows.Err())
+		})
+		if err != nil {
 			return err
-		}
-		if units != 0 {
-			r.Allowances[ref] = units
 		}
 	}
 	return nil
 }
 
-// writeAllowances raises a count only up to its limit, and lowers it never below 0 (a CHECK). Lowering is a statement of its own: a CHECK judges the row that an
-// INSERT proposes before any ON CONFLICT is looked at.
+// writeAllowances raises counts only up to their limit, and lowers them never below 0 (a CHECK). Lowering is a statement of its own: a CHECK judges the row that
+// an INSERT proposes before any ON CONFLICT is looked at.
 func (t *tx) writeAllowances(changes []booking.AllowanceChange) error {
+	var raised []booking.AllowanceChange
 	for _, c := range changes {
-		var changed int64
-		var err error
-		if c.Delta < 0 {
-			changed, err = t.exec(`UPDATE allowance SET units = units + ? WHERE event_id = ? AND customer = ?`, c.Delta, int64(c.Ref.Event), c.Ref.Customer[:])
-		} else {
-			changed, err = t.exec(`
-				INSERT INTO allowance (event_id, customer, units) SELECT ?1, ?2, ?3 WHERE ?3 <= ?4
-				ON CONFLICT (event_id, customer) DO UPDATE SET units = units + ?3 WHERE units + ?3 <= ?4`,
-				int64(c.Ref.Event), c.Ref.Customer[:], c.Delta, c.Limit)
+		if c.Delta >= 0 {
+			raised = append(raised, c)
+			continue
 		}
+		changed, err := t.exec(`UPDATE allowance SET units = units + ? WHERE event_id = ? AND customer = ?`, c.Delta, int64(c.Ref.Event), c.Ref.Customer[:])
 		if err := must(changed, err, 1, "allowance"); err != nil {
 			return err
 		}
+	}
+	for len(raised) > 0 {
+		n := 1 // as many as have the same limit
+		for n < len(raised) && raised[n].Limit == raised[0].Limit {
+			n++
+		}
+		err := raiseAllowances.each(n, func(query string, from, to int) error {
+			args := make([]any, 0, 3*(to-from)+2)
+			for _, c := range raised[from:to] {
+				args = append(args, int64(c.Ref.Event), c.Ref.Customer[:], c.Delta)
+			}
+			changed, err := t.exec(query, append(args, raised[0].Limit, raised[0].Limit)...)
+			return must(changed, err, to-from, "allowances")
+		})
+		if err != nil {
+			return err
+		}
+		raised = raised[n:]
 	}
 	return nil
 }

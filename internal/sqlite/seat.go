@@ -7,41 +7,81 @@ import (
 	"github.com/holdfast-project/holdfast/internal/catalog"
 )
 
+var (
+	someSeats = overRows(`SELECT seat_no, status, hold_id, coalesce(expires_at, 0), epoch FROM seat WHERE event_id = ? AND seat_no IN (`, `?`, `)`)
+	// GuardFree: a seat without a row is free, one with a row when it says so or when the time of its hold is over.
+	claimSeats = overRows(`INSERT INTO seat (event_id, seat_no, status, hold_id, expires_at, epoch) VALUES `, `(?, ?, ?, ?, ?, ?)`, `
+		ON CONFLICT (event_id, seat_no) DO UPDATE
+		SET status = excluded.status, hold_id = excluded.hold_id, expires_at = excluded.expires_at, epoch = excluded.epoch
+		WHERE seat.status = 0 OR seat.status = 1 AND seat.expires_at < ?`)
+)
+
 func (t *tx) lockSeats(n *booking.Need, r *booking.Rows) error {
 	for _, run := range groups(n.Seats, func(s *booking.SeatRef) catalog.EventID { return s.Event }) {
-		list := array{'['}
-		for _, ref := range run {
-			list.int(int64(ref.No))
-		}
-		list.close()
-		rows, err := t.query(`
-			SELECT seat_no, status, hold_id, coalesce(expires_at, 0), epoch FROM seat
-			WHERE event_id = ?1 AND seat_no IN (SELECT value FROM json_each(?2))`, int64(run[0].Event), string(list))
-		if err != nil {
-			return err
-		}
-		for rows.Next() {
-			no, seat, err := scanSeat(rows)
-			if err != nil {
-				return closing(rows, err)
+		err := someSeats.each(len(run), func(query string, from, to int) error {
+			args := []any{int64(run[0].Event)}
+			for _, ref := range run[from:to] {
+				args = append(args, int64(ref.No))
 			}
-			r.Seats[booking.SeatRef{Event: run[0].Event, No: no}] = seat
-		}
-		if err := closing(rows, rows.Err()); err != nil {
+			rows, err := t.query(query, args...)
+			if err != nil {
+				return err
+			}
+			for rows.Next() {
+				no, seat, err := scanSeat(rows)
+				if err != nil {
+					return closing(rows, err)
+				}
+				r.Seats[booking.SeatRef{Event: run[0].Event, No: no}] = seat
+			}
+			return closing(rows, rows.Err())
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeSeats writes the seats of a batch, in runs of one event and one kind of guard. The guards say again, to the database,
-// what Decide believed of the row.
+// writeSeats writes the seats of a batch. The guards say again, to the database, what Decide believed of the row.
 func (t *tx) writeSeats(changes []booking.SeatChange, now time.Time) error {
+	var claimed []*booking.SeatChange
+	for i := range changes {
+		if changes[i].Guard == booking.GuardFree {
+			claimed = append(claimed, &changes[i])
+		}
+	}
+	err := claimSeats.each(len(claimed), func(query string, from, to int) error {
+		args := make([]any, 0, 6*(to-from)+1)
+		for _, c := range claimed[from:to] {
+			var hold, until any
+			if c.New.Status == booking.Held || c.New.Status == booking.Sold {
+				hold = c.New.Hold[:]
+			}
+			if c.New.Status == booking.Held {
+				until = millis(c.New.Until)
+			}
+			args = append(args, int64(c.Ref.Event), int64(c.Ref.No), int64(c.New.Status), hold, until, int64(c.New.Epoch))
+		}
+		changed, err := t.exec(query, append(args, millis(now))...)
+		return must(changed, err, to-from, "seats")
+	})
+	if err != nil || len(claimed) == len(changes) {
+		return err
+	}
+	return t.changeSeats(changes, now)
+}
+
+// changeSeats writes the seats that have an owner or are blocked, in runs of one event and one kind of guard.
+func (t *tx) changeSeats(changes []booking.SeatChange, now time.Time) error {
 	for _, run := range groups(changes, func(c *booking.SeatChange) catalog.EventID { return c.Ref.Event }) {
 		var lists [booking.GuardBlocked + 1]array
 		var count [len(lists)]int
 		for i := range run {
 			c := &run[i]
+			if c.Guard == booking.GuardFree {
+				continue
+			}
 			list := &lists[c.Guard]
 			if *list == nil {
 				*list = array{'['}
@@ -80,12 +120,6 @@ func (t *tx) writeSeats(changes []booking.SeatChange, now time.Time) error {
 
 // seatWrites has the statement of each guard. ?1 is the event, ?2 the seats as JSON, ?3 the time that the batch was decided at.
 var seatWrites = [...]string{
-	booking.GuardFree: `
-		INSERT INTO seat (event_id, seat_no, status, hold_id, expires_at, epoch)
-		SELECT ?1, value->>0, value->>1, unhex(value->>2), value->>3, value->>4 FROM json_each(?2) WHERE ?3 > 0
-		ON CONFLICT (event_id, seat_no) DO UPDATE
-		SET status = excluded.status, hold_id = excluded.hold_id, expires_at = excluded.expires_at, epoch = excluded.epoch
-		WHERE seat.status = 0 OR seat.status = 1 AND seat.expires_at < ?3`,
 	booking.GuardHeld:    updateSeats + ` AND seat.status = 1 AND seat.hold_id = j.owner AND ?3 > 0`,
 	booking.GuardLive:    updateSeats + ` AND seat.status = 1 AND seat.hold_id = j.owner AND seat.expires_at >= ?3`,
 	booking.GuardSold:    updateSeats + ` AND seat.status = 2 AND seat.hold_id = j.owner AND ?3 > 0`,
