@@ -52,11 +52,11 @@ bench: ## Run a load scenario against an own server (ARGS="--scenario holds --fo
 	$(GO) run ./cmd/holdfast bench $(ARGS)
 
 guards: ## Take each guard and unique index out of the store in turn: a test must go red each time (slow)
-	@$(GO) test -list '^TestGuards' ./internal/sqlite/ | grep -q ^TestGuards || { echo "guards: there is no TestGuards… in internal/sqlite"; exit 1; }
+	@tests=$$($(GO) test -list '^TestGuards' ./internal/sqlite/); grep -q ^TestGuards <<<"$$tests" || { echo "guards: there is no TestGuards… in internal/sqlite"; exit 1; }
 	HOLDFAST_TEST_GUARDS=1 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestGuards' -v ./internal/sqlite/
 
 storm: ## Kill the server in the middle of a storm, 20 times: nothing acknowledged may be missing (slow)
-	@$(GO) test -list '^TestStorm' ./cmd/holdfast/ | grep -q ^TestStorm || { echo "storm: there is no TestStorm… in cmd/holdfast"; exit 1; }
+	@tests=$$($(GO) test -list '^TestStorm' ./cmd/holdfast/); grep -q ^TestStorm <<<"$$tests" || { echo "storm: there is no TestStorm… in cmd/holdfast"; exit 1; }
 	HOLDFAST_TEST_STORM=20 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestStorm' -v ./cmd/holdfast/
 
 fuzz-short: ## Fuzz every fuzz target for a short while (FUZZ_TIME=20s)
@@ -101,7 +101,7 @@ $(GOLANGCI):
 check-generated:
 	@if git grep -qE '^//go:generate ' -- '*.go'; then \
 		copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
-		git ls-files -co --exclude-standard -z | xargs -0 -I{} sh -c '[ -e "{}" ] && cp --parents "{}" "'$$copy'"' ; \
+		git ls-files -co --exclude-standard -z | tar --null -T - --ignore-failed-read -c 2>/dev/null | tar -x -C "$$copy"; \
 		(cd "$$copy" && $(GO) generate ./...); \
 		git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do \
 			[ ! -e "$$f" ] || cmp -s "$$f" "$$copy/$$f" || { echo "not current (make generate): $$f"; exit 1; }; done; \

@@ -4,4 +4,4 @@
 // find nothing, and on a small bad tree, where it must find something.
 package tidy
 
-//go:generate go test -count=1 -run TestEveryInvariantHasItsTests -update .
+//go:generate go test -count=1 -run TestEveryInvariantHasItsTests . -update
