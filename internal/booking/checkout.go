@@ -59,7 +59,11 @@ func (c *Checkout) decide(s *sheet) Result {
 		if p.Request != c.Request || p.Hold != c.Hold {
 			return Result{Err: ErrKeyReused}
 		}
-		return Result{Payment: p, Hold: s.Holds[p.Hold], Booking: s.Bookings[BookingID(p.Hold)], Replay: true}
+		h := s.Holds[p.Hold]
+		if p.URL == "" && !p.Status.paid() && !h.live(s.Now) {
+			return Result{Err: ErrHoldEnded, Hold: h} // the buyer never saw where to pay, and nothing is left to pay for: no session is opened now
+		}
+		return Result{Payment: p, Hold: h, Booking: s.Bookings[BookingID(p.Hold)], Replay: true}
 	}
 	h, ok := s.Holds[c.Hold]
 	switch {

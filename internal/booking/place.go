@@ -58,12 +58,13 @@ func (s *Service) PlaceHold(ctx context.Context, p PlaceHold) (Placed, error) {
 		}
 	}
 	c := &Place{
-		Event: e, Customer: p.Customer, Replaces: p.Replaces, Bucket: s.bucket, Request: p.hash(),
+		Event: e, Customer: p.Customer, Replaces: p.Replaces, Bucket: s.bucket, Request: p.hash(), Fresh: p.Key == "",
 		ID: HoldID(s.id("hold", p.Customer, e.ID, p.Key)),
 	}
 	// Without a board there is no early refusal, and that is fine: reading one for every hold of ten thousand quiet events would cost more than it saves.
+	// Only a choice by the house and the rule about single seats can't do without.
 	live := s.boards.Lookup(int64(e.ID))
-	if live == nil && p.Best != nil {
+	if live == nil && (p.Best != nil || len(p.Seats) > 0 && e.Policy.Orphans == catalog.OrphansForbid) {
 		if live, err = s.boards.Get(ctx, int64(e.ID)); err != nil {
 			return Placed{}, fmt.Errorf("board of %v: %w", e.ID, err)
 		}

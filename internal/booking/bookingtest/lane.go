@@ -1,0 +1,2 @@
+package bookingtest
+var laneTests, checkoutTests, moneyTests, loopTests []engineTest
