@@ -110,7 +110,7 @@ func open(ctx context.Context, cfg Config, logs io.Writer) (_ *app, err error) {
 	a.booking, err = booking.New(booking.Config{
 		Store: store, Catalog: a.catalog, Boards: a.boards, Providers: providers, Derive: a.keys.Derive, Now: now, Logger: a.log,
 		Observer: a.metrics, Lanes: cfg.Lanes, Loops: cfg.loops(), Told: func() { a.relay.Notify() },
-		ReturnURL: func(id booking.BookingID) string { return a.publicURL() + "/bookings/" + id.String() },
+		ReturnURL: func(id booking.BookingID) string { return a.publicURL() + "/v1/bookings/" + id.String() },
 	})
 	if err != nil {
 		return nil, err

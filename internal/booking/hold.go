@@ -20,6 +20,8 @@ type Place struct {
 	Request  [16]byte
 	Replaces HoldID // an own hold whose places count as free and are given back in the same step; zero for none
 	Bucket   int    // the bucket that this process prefers
+	// Fresh: the id was made at random and no store has seen it yet, so there is no repetition to look for.
+	Fresh bool
 }
 
 // UnitsWant is how many units of a pool a command asks for.
@@ -32,7 +34,9 @@ type UnitsWant struct {
 func (c *Place) EventID() catalog.EventID { return c.ID.Event }
 
 func (c *Place) need(n *Need) {
-	n.Fresh = append(n.Fresh, c.ID)
+	if !c.Fresh {
+		n.Repeats = append(n.Repeats, c.ID)
+	}
 	if c.Replaces != (HoldID{}) {
 		n.Holds = append(n.Holds, c.Replaces)
 	}

@@ -352,6 +352,11 @@ func (l *lane) try(commands []Command) (applied Applied, err error) {
 		if !errors.Is(err, ErrUnavailable) || n >= unknownOutcomes {
 			return applied, err
 		}
+		for _, c := range commands {
+			if place, ok := c.(*Place); ok {
+				place.Fresh = false // the first try may have been committed
+			}
+		}
 	}
 	l.skew.Store(int64(applied.Now.Sub(l.now())))
 	l.show(applied)

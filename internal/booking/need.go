@@ -9,7 +9,7 @@ import (
 func (n *Need) compact() {
 	n.Payments = unique(n.Payments, func(a, b PaymentID) int { return compareKeys(Key(a), Key(b)) })
 	n.Holds = unique(n.Holds, func(a, b HoldID) int { return compareKeys(Key(a), Key(b)) })
-	n.Fresh = unique(n.Fresh, func(a, b HoldID) int { return compareKeys(Key(a), Key(b)) })
+	n.Repeats = unique(n.Repeats, func(a, b HoldID) int { return compareKeys(Key(a), Key(b)) })
 	n.Quotes = unique(n.Quotes, func(a, b QuoteID) int { return compareKeys(Key(a), Key(b)) })
 	n.Refunds = unique(n.Refunds, func(a, b RefundID) int { return compareKeys(Key(a), Key(b)) })
 	n.Notices = unique(n.Notices, func(a, b NoticeRef) int {

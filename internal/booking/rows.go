@@ -10,7 +10,7 @@ type Need struct {
 	Payments []PaymentID // each with everything of its hold, as in Holds
 	// Holds brings for each hold its payments, its booking, and then, as far as the hold has them, its seats, pools and allowance.
 	Holds      []HoldID
-	Fresh      []HoldID // ids about to be given: only the row itself, to find repetitions
+	Repeats    []HoldID // ids about to be given that may have been given before: only the row itself
 	Notices    []NoticeRef
 	Quotes     []QuoteID
 	Refunds    []RefundID

@@ -17,6 +17,8 @@ import (
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/holdfast-project/holdfast/internal/booking"
 )
 
 //go:embed migrations/*.sql
@@ -117,7 +119,12 @@ func (db *DB) migrate(ctx context.Context) error {
 // Close waits for the transaction under way and closes the file; the write-ahead log is folded in.
 func (db *DB) Close() error {
 	w := <-db.writer
-	return errors.Join(w.conn.Close(), db.read.Close(), db.write.Close())
+	// database/sql does not know of statements that were prepared on a connection of ours: left open, they keep SQLite from folding the log in.
+	var err error
+	for _, s := range w.prepared {
+		err = errors.Join(err, s.Close())
+	}
+	return errors.Join(err, w.conn.Close(), db.read.Close(), db.write.Close())
 }
 
 // Ping says whether the database answers.
@@ -145,7 +152,7 @@ func (db *DB) update(ctx context.Context, f func(*tx) error) (err error) {
 	// The context ends the wait for the writer, never a transaction under way: a batch carries other people's commands.
 	t := &tx{db: db, w: w, ctx: context.WithoutCancel(ctx)}
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return fmt.Errorf("begin: %w", known(err))
 	}
 	t.writes = 0 // SQLite counts the last change before BEGIN as BEGIN's
 	committed := false
@@ -158,13 +165,13 @@ func (db *DB) update(ctx context.Context, f func(*tx) error) (err error) {
 		}
 	}()
 	if err := f(t); err != nil {
-		return err
+		return known(err)
 	}
 	if t.writes == 0 {
 		return nil // nothing to make durable: rolling back what was only read costs no sync
 	}
 	if _, err := t.exec("COMMIT"); err != nil {
-		return fmt.Errorf("commit: %w", err)
+		return fmt.Errorf("commit: %w", known(err))
 	}
 	committed = true
 	db.commits.Add(1)
@@ -241,9 +248,10 @@ func (db *DB) reader(ctx context.Context, query string) (*sql.Stmt, error) {
 func (db *DB) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	s, err := db.reader(ctx, query)
 	if err != nil {
-		return nil, err
+		return nil, known(err)
 	}
-	return s.QueryContext(ctx, args...)
+	rows, err := s.QueryContext(ctx, args...)
+	return rows, known(err)
 }
 
 func (db *DB) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
@@ -258,4 +266,19 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) *sql.Row 
 func isConstraint(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
+}
+
+// known names the errors of SQLite after which nothing is wrong with what was asked, only with the disk, the file or the machine: booking.ErrUnavailable.
+// All others pass.
+func known(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok || errors.Is(err, booking.ErrUnavailable) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
+		sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PROTOCOL:
+		return fmt.Errorf("%w: %w", booking.ErrUnavailable, err)
+	}
+	return err
 }

@@ -38,7 +38,7 @@ func parsePlaces(seatText, unitText []byte, seats *[]int32, units *[]booking.Uni
 
 // lockHolds reads holds with everything that hangs on them, and adds their places to what is needed; fresh ids are only looked for.
 func (t *tx) lockHolds(n *booking.Need, r *booking.Rows) error {
-	for _, run := range groups(n.Fresh, func(id *booking.HoldID) catalog.EventID { return id.Event }) {
+	for _, run := range groups(n.Repeats, func(id *booking.HoldID) catalog.EventID { return id.Event }) {
 		err := freshHolds.each(len(run), func(query string, from, to int) error {
 			args := []any{int64(run[0].Event)}
 			for i := range run[from:to] {
@@ -167,14 +167,14 @@ func missing(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	return err
+	return known(err)
 }
 
 func notFound(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return booking.ErrNotFound
 	}
-	return err
+	return known(err)
 }
 
 // closing ends a result set and gives the first error.

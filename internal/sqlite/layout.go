@@ -41,5 +41,5 @@ func noEvent(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return catalog.ErrNotFound
 	}
-	return err
+	return known(err)
 }
