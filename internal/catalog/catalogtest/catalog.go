@@ -21,6 +21,7 @@ var catalogTests = []contract{
 	{"many names that are not there don't grow the memory or hide a new event", absentFlood},
 	{"when the store is away what is known is answered, searches marked stale", storeAway},
 	{"an event made before anything was asked is not remembered wrongly", madeBeforeFirstPoll},
+	{"an old answer that comes late does not hide an edit", lateAnswer},
 	{"a slow store has one poll at a time", oneSlowPoll},
 	{"a search is asked once for all who want the same", searchIsAskedOnce},
 	{"a search is at most a second old", searchIsFresh},
@@ -42,7 +43,7 @@ type counted struct {
 
 	events, slugs, layouts, searches, polls atomic.Int64
 	away                                    atomic.Bool
-	slow                                    atomic.Pointer[chan struct{}] // reads wait until it is closed
+	slow, late                              atomic.Pointer[chan struct{}] // reads wait until it is closed: before they read, or with what they have read
 }
 
 func (c *counted) enter(ctx context.Context, n *atomic.Int64) error {
@@ -71,7 +72,11 @@ func (c *counted) EventBySlug(ctx context.Context, slug string) (*catalog.Event,
 	if err := c.enter(ctx, &c.slugs); err != nil {
 		return nil, err
 	}
-	return c.Store.EventBySlug(ctx, slug)
+	e, err := c.Store.EventBySlug(ctx, slug)
+	if gate := c.late.Load(); gate != nil {
+		<-*gate
+	}
+	return e, err
 }
 
 func (c *counted) Layout(ctx context.Context, ref catalog.LayoutRef) ([]byte, error) {
@@ -231,10 +236,11 @@ func absentIsRemembered(w *world) {
 	if _, err := there.CreateEvent(w.Context(), draft("elsewhere", "Made elsewhere")); err != nil {
 		w.Fatal(err)
 	}
-	w.clock.Add(2100 * time.Millisecond)
-	if e, err := c.Resolve(w.Context(), "elsewhere"); err != nil || e.Title != "Made elsewhere" {
-		w.Errorf("the event that was made elsewhere: %v, %v", e, err)
-	}
+	w.clock.Add(1100 * time.Millisecond) // time for a poll, but not to forget
+	w.until("the event that was made elsewhere is found", func() bool {
+		e, err := c.Resolve(w.Context(), "elsewhere")
+		return err == nil && e.Title == "Made elsewhere"
+	})
 }
 
 func absentFlood(w *world) {
@@ -310,6 +316,39 @@ func madeBeforeFirstPoll(w *world) {
 	w.clock.Add(time.Minute)
 	if got, err := here.Event(w.Context(), e.ID); err != nil || got.Title != title {
 		w.Errorf("%q, %v", got.Title, err)
+	}
+}
+
+func lateAnswer(w *world) {
+	e := w.event("one")
+	w.add(e)
+	c, s := w.catalog()
+	if _, err := c.Resolve(w.Context(), "warm-up"); !errors.Is(err, catalog.ErrNotFound) {
+		w.Fatal(err)
+	}
+	gate := make(chan struct{})
+	s.late.Store(&gate)
+	s.slugs.Store(0)
+	late := make(chan int)
+	go func() {
+		got, err := c.Resolve(w.Context(), "one")
+		if err != nil {
+			w.Error(err)
+			got = e
+		}
+		late <- got.Version
+	}()
+	w.until("somebody reads", func() bool { return s.slugs.Load() > 0 })
+	title := "Edited"
+	if _, err := c.EditEvent(w.Context(), e.ID, catalog.Edit{Title: &title}); err != nil {
+		w.Fatal(err)
+	}
+	close(gate)
+	if v := <-late; v != 2 {
+		w.Errorf("whoever waited got version %d", v)
+	}
+	if got, err := c.Event(w.Context(), e.ID); err != nil || got.Version != 2 {
+		w.Errorf("version %d afterwards, %v", got.Version, err)
 	}
 }
 

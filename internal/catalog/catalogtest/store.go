@@ -128,6 +128,11 @@ func updateReplaces(w *world) {
 		w.Errorf("found %q", found)
 	}
 	w.finds(catalog.Query{Text: "drums"}, "before")
+	// The same start, another title: the words of the old one are gone.
+	n.Version, n.Title = 4, "Evening of the Flutes"
+	w.ok(w.store.UpdateEvent(w.Context(), n, 3))
+	w.finds(catalog.Query{Text: "drums"})
+	w.finds(catalog.Query{Text: "flutes"}, "before")
 }
 
 func updateOfAnotherVersion(w *world) {
