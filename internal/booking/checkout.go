@@ -23,13 +23,13 @@ type Times struct {
 
 // next is when the provider is asked about a pending payment: before its hold ends, and at the latest AskAfter from now.
 func (t Times) next(now, until time.Time) time.Time {
-	at := now.Add(t.AskAfter)
-	if before := until.Add(-t.AskBeforeEnd); before.Before(at) {
-		at = before
-	}
+	at, before := now.Add(t.AskAfter), until.Add(-t.AskBeforeEnd)
 	// A hold shorter than AskBeforeEnd would have its payment asked about before the buyer saw the page.
-	if soonest := now.Add(until.Sub(now) / 2); at.Before(soonest) {
-		at = soonest
+	if half := now.Add(until.Sub(now) / 2); before.Before(half) {
+		before = half
+	}
+	if before.Before(at) {
+		at = before
 	}
 	return ms(at)
 }
