@@ -58,8 +58,11 @@ func (s *Service) PlaceHold(ctx context.Context, p PlaceHold) (Placed, error) {
 		}
 	}
 	c := &Place{
-		Event: e, Customer: p.Customer, Replaces: p.Replaces, Bucket: s.bucket, Request: p.hash(), Fresh: p.Key == "",
+		Event: e, Customer: p.Customer, Replaces: p.Replaces, Bucket: s.bucket, Fresh: p.Key == "",
 		ID: HoldID(s.id("hold", p.Customer, e.ID, p.Key)),
+	}
+	if !c.Fresh {
+		c.Request = p.hash() // only a repetition is compared with what was asked before
 	}
 	// Without a board there is no early refusal, and that is fine: reading one for every hold of ten thousand quiet events would cost more than it saves.
 	// Only a choice by the house and the rule about single seats can't do without.

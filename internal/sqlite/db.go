@@ -30,7 +30,8 @@ const (
 	busyTimeoutMs = 5000 // another program on the file (a backup) may hold the lock for so long
 	cacheKiB      = 64 << 10
 	// The write-ahead log is folded into the file when it has so many pages of 4 KiB, and cut back to this size afterwards.
-	checkpointPages = 4000
+	// Rarely is better: a page that changes often is then copied once for many changes.
+	checkpointPages = 16_000
 	walLimitBytes   = 64 << 20
 )
 
