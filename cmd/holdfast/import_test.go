@@ -357,3 +357,35 @@ func TestTheLicenceOfTheFlightsIsInTheHelp(t *testing.T) {
 		t.Errorf("help is %q, %v", out, err)
 	}
 }
+
+func TestTheExamplesOfTheDocumentCanBeImported(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "importing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layouts, err := os.ReadFile(filepath.Join("..", "..", "docs", "layouts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(text, fence string) string {
+		_, rest, ok := strings.Cut(text, "\n```"+fence+"\n")
+		body, _, closed := strings.Cut(rest, "\n```\n")
+		if !ok || !closed {
+			t.Fatalf("no block of %s", fence)
+		}
+		return body
+	}
+	dir := t.TempDir()
+	out, _, err := runImport(t, dir, "layout", write(t, "hall.json", block(string(layouts), "json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, id, _ := strings.Cut(out, ": layout ")
+	id, _, _ = strings.Cut(id, " ")
+	lines := strings.ReplaceAll(block(string(document), "jsonl"), "LAYOUT", id)
+	out, _, err = runImport(t, dir, "events", write(t, "a.json", block(string(document), "json")), write(t, "b.jsonl", lines))
+	if err != nil || !strings.Contains(out, "a.json: 1 events added") || !strings.Contains(out, "b.jsonl: 2 events added") {
+		t.Errorf("printed %q, %v", out, err)
+	}
+}

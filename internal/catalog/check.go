@@ -186,7 +186,7 @@ func (c *checks) times(e *Event) {
 func (c *checks) airports(e *Event) {
 	for _, f := range []struct{ pointer, code string }{{"/origin", e.Origin}, {"/destination", e.Destination}} {
 		switch {
-		case e.Kind != Flight && f.code != "":
+		case (e.Kind == Cinema || e.Kind == Concert) && f.code != "":
 			c.fail(f.pointer, "is only for flights; leave it out")
 		case e.Kind == Flight && !iataForm.MatchString(f.code):
 			c.fail(f.pointer, "is %q; a flight needs the IATA code of the airport, such as SGN", f.code)
@@ -210,8 +210,9 @@ func (c *checks) pools(e *Event) {
 		seen[p.Name] = i
 		if p.Name == "" || len(p.Name) > venue.MaxNameBytes {
 			c.fail(at+"/pool", "has %d bytes; name the pool with 1 to %d", len(p.Name), venue.MaxNameBytes)
+		} else {
+			c.text(at+"/pool", p.Name, venue.MaxNameBytes)
 		}
-		c.text(at+"/pool", p.Name, venue.MaxNameBytes)
 		if p.Capacity < 1 || p.Capacity > MaxPoolUnits {
 			c.fail(at+"/capacity", "is %d; use 1 to %d", p.Capacity, MaxPoolUnits)
 		}
