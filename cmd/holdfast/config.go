@@ -45,6 +45,10 @@ type Config struct {
 	ReconcileAfter   time.Duration `env:"RECONCILE_AFTER" envDefault:"15m"`
 	ReconcileEnd     time.Duration `env:"RECONCILE_BEFORE_END" envDefault:"30s"`
 	BoardReload      time.Duration `env:"BOARD_RELOAD" envDefault:"5s"`
+
+	// For bench and tests, without variables.
+	BenchFloor bool   `env:"-"`
+	ReadyFile  string `env:"-"`
 }
 
 // loadConfig takes the settings from the environment and registers a flag for each, which wins.
@@ -73,6 +77,11 @@ func loadConfig(c *cobra.Command, cfg *Config) {
 	f.DurationVar(&cfg.ReconcileAfter, "reconcile-after", cfg.ReconcileAfter, "ask the provider about payments pending for so long")
 	f.DurationVar(&cfg.ReconcileEnd, "reconcile-before-end", cfg.ReconcileEnd, "ask so long before a hold with a pending payment ends")
 	f.DurationVar(&cfg.BoardReload, "board-reload", cfg.BoardReload, "how often the live pictures are read again from the database")
+	f.BoolVar(&cfg.BenchFloor, "bench-floor", false, "serve under /bench/floor what bench compares with; anybody may call it")
+	f.StringVar(&cfg.ReadyFile, "ready-file", "", "write the address to this file once it is listened on")
+	for _, hidden := range []string{"bench-floor", "ready-file"} {
+		_ = f.MarkHidden(hidden) // registered just above
+	}
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if err != nil {
 			return fmt.Errorf("%w: settings: %w", errUsage, err)

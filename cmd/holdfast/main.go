@@ -54,12 +54,35 @@ func newRoot() *cobra.Command {
 Every setting is a flag or an environment variable HOLDFAST_… of the same name; the flag wins. "holdfast demo" starts
 with something to sell, "holdfast serve" with what is in the data folder.`,
 		SilenceUsage: true, SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("there is no command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w; see %q", errUsage, err, c.CommandPath()+" --help")
 	})
-	root.AddCommand(newServeCommand(), newDemoCommand(), newAuditCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newDemoCommand(), newBenchCommand(), newImportCommand(openCatalog), newAuditCommand(), newVersionCommand())
+	badArgsAreUsage(root)
 	return root
+}
+
+// badArgsAreUsage makes every complaint about arguments, of this command and those below it, one about usage.
+func badArgsAreUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w: %w; see %q", errUsage, err, c.CommandPath()+" --help")
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		badArgsAreUsage(sub)
+	}
 }
 
 func newVersionCommand() *cobra.Command {

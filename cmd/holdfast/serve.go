@@ -21,6 +21,9 @@ func newServeCommand() *cobra.Command {
 				return err
 			}
 			a.announce(c.ErrOrStderr())
+			if err := a.ready(); err != nil {
+				return errors.Join(err, a.server.Close(), a.close())
+			}
 			return a.run(c.Context())
 		},
 	}

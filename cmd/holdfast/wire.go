@@ -147,10 +147,15 @@ func openCatalog(ctx context.Context, cfg Config) (*catalog.Catalog, *sqlite.DB,
 
 // handler is the API behind its middleware, cheapest refusal first.
 func (a *app) handler(admin identity.AdminKeyHash, now func() time.Time) (http.Handler, error) {
-	h, err := api.New(api.Config{
+	config := api.Config{
 		Booking: a.booking, Catalog: a.catalog, Boards: a.boards, Tickets: sqlite.NewTickets(a.db), Keys: a.keys, Admin: admin,
 		Picture: sqlite.NewStore(a.db).Picture, Simulator: a.sim, Now: now, Logger: a.log, Version: version(), PublicURL: a.publicURL, Secure: func() bool { return len(a.cfg.PublicURL) > 5 && a.cfg.PublicURL[:5] == "https" },
-	})
+	}
+	var h http.Handler
+	h, err := api.New(config)
+	if err == nil && a.cfg.BenchFloor {
+		h, err = a.withFloors(h, config)
+	}
 	if err != nil {
 		return nil, err
 	}
