@@ -120,10 +120,17 @@ func (t *tx) freeOrder(e *catalog.Event) (int64, error) {
 }
 
 func (t *tx) insertText(e *catalog.Event, order int64) error {
-	_, err := t.exec(`INSERT INTO event_text (rowid, title, place) VALUES (?, ?, ?)`, order,
+	day, err := e.LocalDate()
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO event_text (rowid, day, title, place) VALUES (?, ?, ?, ?)`, order, dayTerm(day),
 		strings.Join(catalog.Terms(e.Title+" "+e.Origin+" "+e.Destination), " "), strings.Join(catalog.Terms(e.Venue.Name+" "+e.Venue.City), " "))
 	return err
 }
+
+// dayTerm is a day as one word of the full text.
+func dayTerm(day string) string { return strings.ReplaceAll(day, "-", "") }
 
 // insertBuckets makes the rows of an event's pools, the stock split as evenly as it goes.
 func (t *tx) insertBuckets(e *catalog.Event) error {

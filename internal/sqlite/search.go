@@ -84,6 +84,9 @@ func searchOf(q *catalog.Query) (query string, args []any, ok bool) {
 	byRoute := q.Origin != "" && q.Destination != ""
 	switch match := matchOf(q.Text, q.Place); {
 	case match != "":
+		if q.Date != "" {
+			match += ` AND day : "` + dayTerm(q.Date) + `"`
+		}
 		from, order = `event_text CROSS JOIN event INDEXED BY event_list ON list_order = event_text.rowid`, `event_text.rowid`
 		and(`event_text MATCH ?`, match)
 	case q.Text != "" || q.Place != "":
@@ -98,6 +101,8 @@ func searchOf(q *catalog.Query) (query string, args []any, ok bool) {
 		from = `event INDEXED BY event_date`
 	case q.Kind != "":
 		from = `event INDEXED BY event_kind`
+	case q.DateFrom != "" || q.DateTo != "":
+		from = `event INDEXED BY event_days`
 	default:
 		from = `event INDEXED BY event_list`
 	}
@@ -147,7 +152,7 @@ func searchOf(q *catalog.Query) (query string, args []any, ok bool) {
 func matchOf(text, place string) string {
 	var parts []string
 	if terms := catalog.Terms(text); len(terms) > 0 {
-		parts = append(parts, `"`+strings.Join(terms, `" AND "`)+`" *`)
+		parts = append(parts, `{title place} : ("`+strings.Join(terms, `" AND "`)+`" *)`)
 	}
 	if terms := catalog.Terms(place); len(terms) > 0 {
 		parts = append(parts, `(place : "`+strings.Join(terms, `" AND place : "`)+`" *)`)
