@@ -110,3 +110,30 @@ func TestRefundsFollowTheFirstRuleThatFits(t *testing.T) {
 		t.Errorf("without rules %d %%", got)
 	}
 }
+
+// Whatever a policy's fields say, it either is refused or its holds can be placed, paid and ended.
+func TestAPolicyThatIsAcceptedCanBeSoldBy(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		seconds := func(label string) *int64 {
+			return rapid.Ptr(rapid.OneOf(rapid.Int64Range(-2, 20), rapid.Int64Range(250, 90_000), rapid.Int64()), true).Draw(t, label)
+		}
+		number := func(label string) *int {
+			return rapid.Ptr(rapid.OneOf(rapid.IntRange(-2, 20), rapid.Int()), true).Draw(t, label)
+		}
+		p := Preset(rapid.SampledFrom([]Kind{Cinema, Concert, Flight}).Draw(t, "kind"))
+		d := PolicyDraft{
+			HoldSeconds: seconds("hold"), PaymentSeconds: seconds("payment"), ExtendSeconds: seconds("extend"), HoldCeilingSeconds: seconds("ceiling"),
+			MaxPlacesPerHold: number("per hold"), MaxPlacesPerCustomer: number("per customer"), MaxHoldsPerMinute: number("per minute"),
+		}
+		d.over(&p)
+		var c checks
+		if c.policy(&p); c.err() != nil {
+			return
+		}
+		if p.HoldTTL < time.Second || p.PaymentTTL <= 0 || p.PaymentTTL > p.HoldTTL || p.Buffer() != p.HoldTTL-p.PaymentTTL || p.Ceiling < p.HoldTTL ||
+			p.Ceiling > MaxCeiling || p.ExtendTTL < 0 || p.MaxPlacesPerHold < 1 || p.MaxPlacesPerCustomer < 1 || p.MaxHoldsPerMinute < 1 {
+			t.Fatalf("accepted %+v", p)
+		}
+	})
+}
