@@ -1,0 +1,5 @@
+//go:build !race
+
+package booking_test
+
+const raceEnabled = false
