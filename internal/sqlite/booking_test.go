@@ -11,8 +11,12 @@ import (
 // harness opens a fresh database on a clock of its own.
 func harness(t *testing.T) bookingtest.Harness {
 	t.Helper()
-	clock := bookingtest.NewClock()
-	return harnessOn(openIn(t, t.TempDir(), Options{Now: clock.Now}), clock)
+	dir, clock := t.TempDir(), bookingtest.NewClock()
+	h := harnessOn(openIn(t, dir, Options{Now: clock.Now}), clock)
+	h.Crash = func(t testing.TB) bookingtest.Harness {
+		return harnessOn(openIn(t, copied(t, dir), Options{Now: clock.Now}), clock)
+	}
+	return h
 }
 
 func harnessOn(db *DB, clock *bookingtest.Clock) bookingtest.Harness {

@@ -143,6 +143,9 @@ func (db *DB) clock() time.Time { return db.now().Truncate(time.Millisecond).UTC
 
 // update runs f in one transaction that has the write lock from its beginning. An error of f or of the commit rolls back.
 func (db *DB) update(ctx context.Context, f func(*tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err // or the select would sometimes go on
+	}
 	var w *writer
 	select {
 	case w = <-db.writer:

@@ -110,6 +110,9 @@ var (
 	cabin = sync.OnceValue(func() *venue.Layout { return must(venue.Cabin(30, "ABC DEF", "ECONOMY")) })
 )
 
+// Cabin is the layout of Flight.
+func Cabin() *venue.Layout { return cabin() }
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err) // a fixture that can't be made is a broken test, not a failing one
