@@ -3,6 +3,7 @@ package booking
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-project/holdfast/internal/catalog"
@@ -80,8 +81,11 @@ func (a *auditor) places() {
 				a.add("one-owner", "seat %d belongs to %v and to %v", no, other, h.ID)
 			}
 			owner[no] = h.ID
-			if seat := a.Seats[no]; !seat.ownedBy(h.ID, status) {
+			switch seat := a.Seats[no]; {
+			case !seat.ownedBy(h.ID, status):
 				a.add("owner-has-seat", "seat %d of %v (%v) is in state %d of hold %x", no, h.ID, h.State, seat.Status, seat.Hold)
+			case status == Held && !seat.Until.Equal(h.Until):
+				a.add("seat-ends-with-hold", "seat %d ends at %v, its hold %v at %v", no, seat.Until, h.ID, h.Until)
 			}
 		}
 	}
@@ -170,6 +174,8 @@ func (a *auditor) bookings() {
 			a.add("booking-has-hold", "booking %v has no hold", id)
 		case (b.Status == BookingConfirmed || b.Status == BookingCancelled) != (h.State == HoldBooked):
 			a.add("booking-has-hold", "booking %v is %v and its hold %v", id, b.Status, h.State)
+		case !slices.Equal(b.Seats, h.Seats) || !slices.Equal(b.Units, h.Units) || b.Places != h.Places || b.Customer != h.Customer || b.Price != h.Price:
+			a.add("booking-fits-hold", "booking %v has %v %v at %v, its hold %v %v at %v", id, b.Seats, b.Units, b.Price, h.Seats, h.Units, h.Price)
 		case b.Status == BookingPending && h.State != HoldHeld:
 			a.add("booking-settled", "booking %v is pending and its hold %v", id, h.State)
 		case b.Status == BookingConfirmed && all[id] == 0 && !a.Pending[id] && a.Now.Sub(b.ChangedAt) > ticketGrace:

@@ -3,6 +3,7 @@ package bookingtest
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -95,14 +96,16 @@ var crowdTests = []engineTest{
 				s.Error(err)
 			}
 		}
-		b, quiet := s.books(s.cinema), 0
+		b, left := s.books(s.cinema), []string{}
 		for no := range 200 {
-			if seat := b.Seats[int32(no)]; seat.Status != booking.Sold {
-				s.bought(s.hold(s.cinema, newCustomer(), code(s.cinema, no)))
-				quiet++
+			if b.Seats[int32(no)].Status != booking.Sold {
+				left = append(left, code(s.cinema, no))
 			}
 		}
-		s.Logf("%d holds, %d seats left to a quiet client", held.Load(), quiet)
+		s.Logf("%d holds, %d seats left to a quiet client", held.Load(), len(left))
+		for codes := range slices.Chunk(left, s.cinema.Policy.MaxPlacesPerHold) {
+			s.bought(s.hold(s.cinema, newCustomer(), codes...))
+		}
 		for no, seat := range s.books(s.cinema).Seats {
 			if seat.Status != booking.Sold {
 				s.Errorf("seat %d can't be sold: %+v", no, seat)
@@ -354,11 +357,11 @@ var crowdTests = []engineTest{
 	}},
 	{"a flight sells 183 of 180: when it is full every seat is refused by its pool and shown as taken", func(s *stage) {
 		who := func(n int) identity.CustomerID { return identity.CustomerID{byte(n), 1} }
-		for n := range 60 {
-			s.bought(s.hold(s.flight, who(n), code(s.flight, n)))
+		for n := range 20 {
+			s.bought(s.hold(s.flight, who(n), code(s.flight, 3*n), code(s.flight, 3*n+1), code(s.flight, 3*n+2)))
 		}
-		for n := range 123 {
-			if _, err := s.svc.PlaceHold(s.Context(), booking.PlaceHold{Event: s.flight, Customer: who(n), Pool: "ECONOMY", Quantity: 1}); err != nil {
+		for n := range 41 {
+			if _, err := s.svc.PlaceHold(s.Context(), booking.PlaceHold{Event: s.flight, Customer: who(n), Pool: "ECONOMY", Quantity: 3}); err != nil {
 				s.Fatal(err)
 			}
 		}

@@ -254,7 +254,6 @@ var payRules = []rule{
 			id := w.ok(w.checkout(c)).Payment.ID
 			for _, n := range order {
 				w.ok(tell[n](id))
-				w.ok(tell[n](id))
 			}
 			if p, b := w.payment(id), w.booking(c.ID); p.Status != booking.PaymentSucceeded || b.Status != booking.BookingConfirmed || p.Owed != 0 {
 				w.Errorf("order %v: payment %v, booking %v, %d owed", order, p.Status, b.Status, p.Owed)
