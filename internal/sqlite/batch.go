@@ -101,12 +101,6 @@ func groups[T any](list []T, event func(*T) catalog.EventID) [][]T {
 // array builds the JSON arrays by which one statement gets many rows.
 type array []byte
 
-func (a *array) open() {
-	if n := len(*a); n > 0 && (*a)[n-1] != '[' {
-		*a = append(*a, ',')
-	}
-	*a = append(*a, '[')
-}
 func (a *array) close() { *a = append(*a, ']') }
 
 func (a *array) comma() {
@@ -116,7 +110,6 @@ func (a *array) comma() {
 }
 
 func (a *array) int(v int64) { a.comma(); *a = strconv.AppendInt(*a, v, 10) }
-func (a *array) null()       { a.comma(); *a = append(*a, "null"...) }
 
 // bits writes bytes as hex, for unhex() in the statement.
 func (a *array) bits(b [16]byte) {

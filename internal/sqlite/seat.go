@@ -54,13 +54,7 @@ func (t *tx) writeSeats(changes []booking.SeatChange, now time.Time) error {
 	err := claimSeats.each(len(claimed), func(query string, from, to int) error {
 		args := make([]any, 0, 6*(to-from)+1)
 		for _, c := range claimed[from:to] {
-			var hold, until any
-			if c.New.Status == booking.Held || c.New.Status == booking.Sold {
-				hold = c.New.Hold[:]
-			}
-			if c.New.Status == booking.Held {
-				until = millis(c.New.Until)
-			}
+			hold, until := seatValues(c)
 			args = append(args, int64(c.Ref.Event), int64(c.Ref.No), int64(c.New.Status), hold, until, int64(c.New.Epoch))
 		}
 		changed, err := t.exec(query, append(args, millis(now))...)
@@ -72,64 +66,48 @@ func (t *tx) writeSeats(changes []booking.SeatChange, now time.Time) error {
 	return t.changeSeats(changes, now)
 }
 
-// changeSeats writes the seats that have an owner or are blocked, in runs of one event and one kind of guard.
+// changeSeats writes the seats that have an owner or are blocked, each by its key. All in one UPDATE … FROM a list was tried: SQLite may then walk
+// through every seat of the event once for every row of the list.
 func (t *tx) changeSeats(changes []booking.SeatChange, now time.Time) error {
-	for _, run := range groups(changes, func(c *booking.SeatChange) catalog.EventID { return c.Ref.Event }) {
-		var lists [booking.GuardBlocked + 1]array
-		var count [len(lists)]int
-		for i := range run {
-			c := &run[i]
-			if c.Guard == booking.GuardFree {
-				continue
-			}
-			list := &lists[c.Guard]
-			if *list == nil {
-				*list = array{'['}
-			}
-			list.open()
-			list.int(int64(c.Ref.No))
-			list.int(int64(c.New.Status))
-			if c.New.Status == booking.Held || c.New.Status == booking.Sold {
-				list.bits(c.New.Hold)
-			} else {
-				list.null()
-			}
-			if c.New.Status == booking.Held {
-				list.int(millis(c.New.Until))
-			} else {
-				list.null()
-			}
-			list.int(int64(c.New.Epoch))
-			list.bits(c.Owner)
-			list.close()
-			count[c.Guard]++
+	for i := range changes {
+		c := &changes[i]
+		if c.Guard == booking.GuardFree {
+			continue
 		}
-		for guard, list := range lists {
-			if count[guard] == 0 {
-				continue
-			}
-			list.close()
-			changed, err := t.exec(seatWrites[guard], int64(run[0].Ref.Event), string(list), millis(now))
-			if err := must(changed, err, count[guard], "seats"); err != nil {
-				return err
-			}
+		hold, until := seatValues(c)
+		args := []any{int64(c.New.Status), hold, until, int64(c.New.Epoch), int64(c.Ref.Event), int64(c.Ref.No)}
+		switch c.Guard {
+		case booking.GuardHeld, booking.GuardSold:
+			args = append(args, c.Owner[:])
+		case booking.GuardLive:
+			args = append(args, c.Owner[:], millis(now))
+		case booking.GuardFree, booking.GuardBlocked:
+		}
+		changed, err := t.exec(seatWrites[c.Guard], args...)
+		if err := must(changed, err, 1, "seat"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// seatWrites has the statement of each guard. ?1 is the event, ?2 the seats as JSON, ?3 the time that the batch was decided at.
-var seatWrites = [...]string{
-	booking.GuardHeld:    updateSeats + ` AND seat.status = 1 AND seat.hold_id = j.owner AND ?3 > 0`,
-	booking.GuardLive:    updateSeats + ` AND seat.status = 1 AND seat.hold_id = j.owner AND seat.expires_at >= ?3`,
-	booking.GuardSold:    updateSeats + ` AND seat.status = 2 AND seat.hold_id = j.owner AND ?3 > 0`,
-	booking.GuardBlocked: updateSeats + ` AND seat.status = 3 AND ?3 > 0`,
+// seatValues are the columns that are empty unless the seat is taken.
+func seatValues(c *booking.SeatChange) (hold, until any) {
+	if c.New.Status == booking.Held || c.New.Status == booking.Sold {
+		hold = c.New.Hold[:]
+	}
+	if c.New.Status == booking.Held {
+		until = millis(c.New.Until)
+	}
+	return hold, until
 }
 
-const updateSeats = `
-	UPDATE seat SET status = j.status, hold_id = j.hold_id, expires_at = j.expires_at, epoch = j.epoch
-	FROM (
-		SELECT value->>0 AS no, value->>1 AS status, unhex(value->>2) AS hold_id, value->>3 AS expires_at, value->>4 AS epoch, unhex(value->>5) AS owner
-		FROM json_each(?2)
-	) AS j
-	WHERE seat.event_id = ?1 AND seat.seat_no = j.no`
+// seatWrites has the statement of each guard but GuardFree.
+var seatWrites = [...]string{
+	booking.GuardHeld:    updateSeat + ` AND status = 1 AND hold_id = ?`,
+	booking.GuardLive:    updateSeat + ` AND hold_id = ? AND expires_at >= ?`, // only a held seat has an end: a CHECK of the table
+	booking.GuardSold:    updateSeat + ` AND status = 2 AND hold_id = ?`,
+	booking.GuardBlocked: updateSeat + ` AND status = 3`,
+}
+
+const updateSeat = `UPDATE seat SET status = ?, hold_id = ?, expires_at = ?, epoch = ? WHERE event_id = ? AND seat_no = ?`
