@@ -91,7 +91,7 @@ func (c *Checkout) decide(s *sheet) Result {
 	b.Buyer = c.Buyer
 	// A second click under another key must not become a second charge: it is shown the payment that is open.
 	for _, id := range s.PaymentsOf[h.ID] {
-		if p := s.Payments[id]; p.Status == PaymentPending {
+		if p := s.Payments[id]; p.Status == PaymentPending && Live(p.ExpiresAt, s.Now) {
 			s.booking(b)
 			return Result{Payment: p, Hold: h, Booking: b, Replay: true}
 		}
@@ -124,6 +124,7 @@ func (c *Checkout) decide(s *sheet) Result {
 		h, b, p = s.confirm(h, b, p, c.Places)
 		return Result{Payment: p, Hold: h, Booking: b}
 	}
+	s.closeOthers(p)
 	s.booking(b)
 	s.payment(p)
 	return Result{Payment: p, Hold: h, Booking: b}
@@ -284,13 +285,18 @@ func (s *sheet) confirm(h Hold, b Booking, p Payment, places Naming) (Hold, Book
 	b.Status = BookingConfirmed
 	b = s.tell(b, MessageConfirmed, bookingFact(b, places))
 	s.booking(b)
-	for _, id := range s.PaymentsOf[h.ID] {
-		if other := s.Payments[id]; id != p.ID && other.Status == PaymentPending {
-			other.CheckAt = s.Now // close it: nobody shall pay twice
+	s.closeOthers(p)
+	return h, b, p
+}
+
+// closeOthers sends the reconciler to the other open payments of a hold: nobody shall pay twice.
+func (s *sheet) closeOthers(p Payment) {
+	for _, id := range s.PaymentsOf[p.Hold] {
+		if other := s.Payments[id]; id != p.ID && other.Status == PaymentPending && other.CheckAt.After(s.Now) {
+			other.CheckAt = s.Now
 			s.payment(other)
 		}
 	}
-	return h, b, p
 }
 
 func (s *sheet) fail(b Booking, reason string) Booking {

@@ -60,8 +60,9 @@ type entry struct {
 	board   *board.Board // of the command's event, when it was loaded already
 	keep    bool         // somebody will ask again (Idempotency-Key): never release for want of a listener
 	queued  time.Time
-	rounds  int // of settling ended holds
-	tries   int // of choosing
+	rounds  int     // of settling ended holds
+	tries   int     // of choosing
+	gone    []int32 // seats that it chose and the store refused: the picture has not heard of them yet
 	settled atomic.Bool
 	answer  chan Result
 }
@@ -197,6 +198,9 @@ func (l *lane) serve(batch []*entry) {
 				short = append(short, e)
 			case e.choose != nil && errors.Is(r.Err, ErrGone) && e.tries < bestTries:
 				e.tries++
+				if gone, ok := errors.AsType[*GoneError](r.Err); ok {
+					e.gone = append(e.gone, gone.Seats...)
+				}
 				again = append(again, e)
 			default:
 				l.answer(e, r)
@@ -266,6 +270,11 @@ func (l *lane) choose(batch []*entry) []*entry {
 	}
 	if overlays == nil {
 		return batch
+	}
+	for _, e := range batch {
+		if len(e.gone) > 0 {
+			overlays[e.command.EventID()].Take(e.gone)
+		}
 	}
 	kept := batch[:0]
 	for _, e := range batch {

@@ -213,6 +213,24 @@ func TestWhoseTimeIsOverBeforeItsTurnWritesNothing(t *testing.T) {
 	mustHold(t, h.Store, e, 1)
 }
 
+// A batch carries other people's commands: nobody's patience ends it once it runs.
+func TestBatchUnderWayIsFinished(t *testing.T) {
+	t.Parallel()
+	h := harness(t)
+	e := bookingtest.Cinema()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := h.Store.Apply(ctx, []booking.Command{place(e, 1)}, func(r *booking.Rows, c []booking.Command) (*booking.Changes, []booking.Result) {
+		cancel()
+		return booking.Decide(r, c)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Store.Hold(t.Context(), place(e, 1).ID); err != nil {
+		t.Error(err)
+	}
+}
+
 // C-18: the connection comes back clean whatever a batch does.
 func TestPanicInABatchLeavesNothingBehind(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,46 @@ var checkoutTests = []engineTest{
 		s.act(second.ID, succeed)
 		s.expect(h, booking.BookingConfirmed)
 	}},
+	{"a session that is over is followed by another, though the provider has not said so yet", func(s *stage) {
+		h := s.hold(s.cinema, newCustomer(), "B5")
+		first := s.session(h, "a")
+		for range 2 {
+			if _, err := s.svc.Extend(s.Context(), h.ID, h.Customer); err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.Clock.Set(first.ExpiresAt)
+		if again := s.session(h, "b"); again.ID != first.ID {
+			s.Error("two sessions are open at once")
+		}
+		s.Clock.Add(time.Millisecond)
+		second := s.session(h, "c")
+		if second.ID == first.ID {
+			s.Error("the buyer is sent to a session that is over")
+		}
+		same(s, "end", s.books(s.cinema).Holds[h.ID].Until.Add(-2*time.Minute), second.ExpiresAt)
+		s.loops()
+		same(s, "the first", booking.PaymentExpired, s.payment(first.ID).Status)
+		s.act(second.ID, succeed)
+		s.expect(h, booking.BookingConfirmed)
+		s.act(first.ID, simulator.Action{Outcome: simulator.Succeed, Callbacks: 1, Late: true}) // and yet
+		s.loops()
+		same(s, "the first", booking.PaymentRefunded, s.payment(first.ID).Status)
+	}},
+	{"a payment that the provider never heard of waits for its buyer to try again", func(s *stage) { // C-39
+		e := Cinema()
+		e.Policy.HoldTTL, e.Policy.PaymentTTL, e.Policy.Ceiling = 2*time.Hour, 110*time.Minute, 2*time.Hour
+		s.add(e)
+		h := s.hold(e, newCustomer(), "B5")
+		s.sim.Break(simulator.CallOpen, simulator.Fault{Times: 1, Refuse: true})
+		if _, err := s.pay(h, "k"); !errors.Is(err, booking.ErrProvider) {
+			s.Fatal(err)
+		}
+		s.Clock.Add(15 * time.Minute)
+		s.loops() // asks, and the provider does not know it
+		s.act(s.session(h, "k").ID, succeed)
+		s.expect(h, booking.BookingConfirmed)
+	}},
 	{"a free hold is booked without asking anybody", func(s *stage) {
 		e := Cinema()
 		e.Prices = map[string]int64{"Stalls": 0, "Premium": 0}

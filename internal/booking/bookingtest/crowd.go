@@ -129,8 +129,12 @@ var crowdTests = []engineTest{
 				s.Errorf("round %d: %d winners, %d refused", round, won.Load(), gone.Load())
 			}
 		}
-		if s.watch.count("early") == 0 {
-			s.Error("nobody was refused from memory")
+		early, batches := s.watch.count("early"), len(s.gate.sizes())
+		if _, err := s.try(s.cinema, newCustomer(), code(s.cinema, 0)); !errors.Is(err, booking.ErrGone) {
+			s.Error(err)
+		}
+		if s.watch.count("early") != early+1 || len(s.gate.sizes()) != batches {
+			s.Error("a seat that is known to be gone was asked for in the store")
 		}
 	}},
 	{"no snapshot shows a part of a group", func(s *stage) { // C-05
@@ -354,6 +358,25 @@ var crowdTests = []engineTest{
 		if again.Hold.ID == first.Hold.ID {
 			s.Error("nothing was replaced")
 		}
+	}},
+	{"best available chooses again when another process was faster and the picture does not know", func(s *stage) {
+		if _, err := s.boards.Get(s.Context(), int64(s.cinema.ID)); err != nil {
+			s.Fatal(err)
+		}
+		other := s.newService(func(c *booking.Config) { c.Boards = s.newBoards() })
+		for range 2 {
+			ask := booking.PlaceHold{Event: s.cinema, Customer: newCustomer(), Best: &booking.Best{Quantity: 3}}
+			theirs, err := other.PlaceHold(s.Context(), ask)
+			if err != nil {
+				s.Fatal(err)
+			}
+			ask.Customer = newCustomer()
+			ours, err := s.svc.PlaceHold(s.Context(), ask)
+			if err != nil || ours.Hold.Seats[0] == theirs.Hold.Seats[0] {
+				s.Errorf("%v after %v: %v", ours.Hold.Seats, theirs.Hold.Seats, err)
+			}
+		}
+		s.boards.Reload(s.Context(), s.Clock.Now().Add(time.Minute))
 	}},
 	{"a flight sells 183 of 180: when it is full every seat is refused by its pool and shown as taken", func(s *stage) {
 		who := func(n int) identity.CustomerID { return identity.CustomerID{byte(n), 1} }

@@ -73,6 +73,7 @@ type modelHold struct {
 
 type modelPayment struct {
 	hold                    int
+	expires                 time.Time
 	status                  booking.PaymentStatus
 	charged, owed, refunded int64
 	due                     []int64 // refunds not done, oldest first
@@ -229,7 +230,7 @@ func (m *model) checkout(h, who int) error {
 	}
 	x := &m.holds[h]
 	for _, p := range m.payments {
-		if p.hold == h && p.status == booking.PaymentPending {
+		if p.hold == h && p.status == booking.PaymentPending && !m.now.After(p.expires) {
 			return nil
 		}
 	}
@@ -242,7 +243,7 @@ func (m *model) checkout(h, who int) error {
 		return booking.ErrTooLateToPay
 	}
 	x.until, x.prolonged, x.booked = until, true, "pending"
-	m.payments = append(m.payments, modelPayment{hold: h})
+	m.payments = append(m.payments, modelPayment{hold: h, expires: until.Add(-buffer)})
 	if x.price == 0 {
 		x.state, x.booked = booking.HoldBooked, "confirmed"
 		m.payments[len(m.payments)-1].status = booking.PaymentSucceeded
