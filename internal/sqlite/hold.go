@@ -122,9 +122,11 @@ func (s *Store) Hold(ctx context.Context, id booking.HoldID) (booking.Hold, erro
 	return h, notFound(err)
 }
 
+const endedHolds = `SELECT event_id, id FROM hold INDEXED BY hold_due WHERE state = 0 AND expires_at < ?`
+
 // EndedHolds names held holds whose time is over.
 func (s *Store) EndedHolds(ctx context.Context, q booking.EndedHolds) ([]booking.HoldID, error) {
-	query, args := `SELECT event_id, id FROM hold WHERE state = 0 AND expires_at < ?`, []any{millis(s.clock())}
+	query, args := endedHolds, []any{millis(s.clock())}
 	if q.Event != 0 {
 		query, args = query+` AND event_id = ?`, append(args, int64(q.Event))
 		if len(q.Pools)+len(q.Customers) > 0 {

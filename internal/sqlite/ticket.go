@@ -18,10 +18,12 @@ var _ ticket.Store = (*Tickets)(nil)
 // NewTickets makes one.
 func NewTickets(db *DB) *Tickets { return &Tickets{db} }
 
+const voidTicketsOf = `UPDATE ticket INDEXED BY ticket_once SET status = 2 WHERE event_id = ? AND booking_id = ? AND status <> 2`
+
 // voidTickets makes the codes of cancelled bookings worthless, in the step that gives their places back.
 func (t *tx) voidTickets(ids []booking.BookingID) error {
 	for _, id := range ids {
-		if _, err := t.exec(`UPDATE ticket SET status = 2 WHERE event_id = ? AND booking_id = ? AND status <> 2`, int64(id.Event), id.Bits[:]); err != nil {
+		if _, err := t.exec(voidTicketsOf, int64(id.Event), id.Bits[:]); err != nil {
 			return err
 		}
 	}
