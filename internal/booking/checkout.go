@@ -242,29 +242,28 @@ func (c *Settle) paid(s *sheet, p Payment, h Hold, b Booking) Result {
 	if p.Reference == "" {
 		p.Reference = c.State.Reference
 	}
-	wrong := p.Charged != p.Price
-	switch {
-	case !wrong && s.owns(h):
+	if p.Charged == p.Price && s.owns(h) {
 		h, b, p = s.confirm(h, b, p, c.Places)
 		return Result{Payment: p, Hold: h, Booking: b}
-	case wrong && h.State == HoldHeld:
-		b = s.fail(b, string(CauseWrong))
-		h = s.abandon(h, HoldReleased)
-		p = s.owe(p, CauseWrong, p.Charged.Amount)
-	case wrong:
-		p = s.owe(p, CauseWrong, p.Charged.Amount)
+	}
+	cause := CauseLate
+	switch {
+	case p.Charged != p.Price:
+		cause = CauseWrong
 	case h.State == HoldBooked:
-		p = s.owe(p, CauseDuplicate, p.Charged.Amount)
-	default:
-		if b.Status == BookingPending {
-			b = s.fail(b, string(CauseLate))
-		}
-		p = s.owe(p, CauseLate, p.Charged.Amount)
+		cause = CauseDuplicate
 	}
+	if b.Status == BookingPending {
+		b = s.fail(b, string(cause))
+	}
+	if cause == CauseWrong && h.State == HoldHeld {
+		h = s.abandon(h, HoldReleased)
+	}
+	p = s.owe(p, cause, p.Charged.Amount)
 	if b.Status == BookingFailed && p.Charged.Currency == b.Price.Currency {
-		b.Refund = p.Owed
+		b.Refund += p.Owed
 	}
-	b = s.tell(b, MessageRefundDue, refundFact(b, p))
+	b = s.tell(b, MessageRefundDue, refundFact(b, p, cause))
 	s.booking(b)
 	s.payment(p)
 	return Result{Payment: p, Hold: h, Booking: b, Late: true}

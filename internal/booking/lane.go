@@ -350,6 +350,7 @@ func (l *lane) try(commands []Command) (applied Applied, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			l.log.Error("panic in a batch", "panic", p, "stack", string(debug.Stack()))
+			mayBeKnown(commands)
 			err = fmt.Errorf("panic in a batch: %v", p)
 		}
 	}()
@@ -361,11 +362,7 @@ func (l *lane) try(commands []Command) (applied Applied, err error) {
 		if !errors.Is(err, ErrUnavailable) || n >= unknownOutcomes {
 			return applied, err
 		}
-		for _, c := range commands {
-			if place, ok := c.(*Place); ok {
-				place.Fresh = false // the first try may have been committed
-			}
-		}
+		mayBeKnown(commands)
 	}
 	l.skew.Store(int64(applied.Now.Sub(l.now())))
 	l.show(applied)
@@ -373,6 +370,15 @@ func (l *lane) try(commands []Command) (applied Applied, err error) {
 		l.told()
 	}
 	return applied, nil
+}
+
+// mayBeKnown says that the store may have committed the commands already: when they are tried again, repetitions must be looked for.
+func mayBeKnown(commands []Command) {
+	for _, c := range commands {
+		if place, ok := c.(*Place); ok {
+			place.Fresh = false
+		}
+	}
 }
 
 func (l *lane) storeNow() time.Time { return l.now().Add(time.Duration(l.skew.Load())) }

@@ -21,7 +21,7 @@ type Loops struct {
 	RefundBatch         int           // 100
 	RefundLease         time.Duration // 1 min: how long another process leaves a claimed refund alone
 	ProviderTimeout     time.Duration // 10 s for one call
-	ProviderConcurrency int           // 8 calls at once in each loop
+	ProviderConcurrency int           // 64 calls at once in each loop: each also waits for its lane
 	KeepNotices         time.Duration // 7 days; providers repeat a notice for up to 3
 }
 
@@ -48,7 +48,7 @@ func (l Loops) withDefaults() Loops {
 	count(&l.SweepBatch, 500)
 	count(&l.ReconcileBatch, 200)
 	count(&l.RefundBatch, 100)
-	count(&l.ProviderConcurrency, 8)
+	count(&l.ProviderConcurrency, 64)
 	return l
 }
 

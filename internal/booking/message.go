@@ -50,7 +50,7 @@ type RefundFact struct {
 	EventID   string      `json:"eventId"`
 	PaymentID string      `json:"paymentId"`
 	Amount    money.Money `json:"amount"` // all refunds of the payment together
-	Reason    string      `json:"reason"`
+	Reason    string      `json:"reason"` // a RefundCause
 	Buyer     Buyer       `json:"buyer"`
 }
 
@@ -65,9 +65,9 @@ func bookingFact(b Booking, n Naming) BookingFact {
 	return f
 }
 
-func refundFact(b Booking, p Payment) RefundFact {
+func refundFact(b Booking, p Payment, cause RefundCause) RefundFact {
 	return RefundFact{
-		Version: 1, BookingID: b.ID.String(), EventID: b.ID.Event.String(), PaymentID: p.ID.String(), Reason: b.Reason, Buyer: b.Buyer,
+		Version: 1, BookingID: b.ID.String(), EventID: b.ID.Event.String(), PaymentID: p.ID.String(), Reason: string(cause), Buyer: b.Buyer,
 		Amount: money.Money{Amount: p.Owed, Currency: p.Charged.Currency},
 	}
 }

@@ -57,8 +57,11 @@ func (g GuardCase) Try(ctx context.Context, t testing.TB, h Harness) error {
 	if err != nil {
 		return err
 	}
-	if err := x.tell(g.lie(x)); !errors.Is(err, booking.ErrGuard) {
-		return fmt.Errorf("the lie: %v, not ErrGuard", err)
+	switch err := x.tell(g.lie(x)); {
+	case err == nil:
+		return errors.New("the lie was taken")
+	case !errors.Is(err, booking.ErrGuard):
+		return fmt.Errorf("the lie is not refused with ErrGuard: %w", err)
 	}
 	after, _, err := x.state()
 	if err != nil {
@@ -500,12 +503,12 @@ func claimDue(x *liar) error {
 	}
 	due, err := x.Store.ClaimRefunds(x.ctx, 100, time.Hour)
 	if err != nil || len(due) != 1 || due[0].ID != booking.RefundID(x.key("new")) {
-		return fmt.Errorf("claimed %d for 1 that is due; %w", len(due), err)
+		return errors.Join(fmt.Errorf("claimed %d for 1 that is due", len(due)), err)
 	}
 	x.Clock.Add(2 * time.Hour)
 	// Of each event three were decided and one is done.
 	if due, err = x.Store.ClaimRefunds(x.ctx, 100, time.Hour); err != nil || len(due) != 5 {
-		return fmt.Errorf("claimed %d for 5 whose lease is over; %w", len(due), err)
+		return errors.Join(fmt.Errorf("claimed %d for 5 whose lease is over", len(due)), err)
 	}
 	return nil
 }
@@ -525,8 +528,8 @@ func voidOne(x *liar) error {
 	void, err1 := x.valid(x.event, "sold")
 	other, err2 := x.valid(x.event, "sold too")
 	twin, err3 := x.valid(x.twin, "sold")
-	if err := errors.Join(err1, err2, err3); err != nil || void != 0 || other != 1 || twin != 1 {
-		return fmt.Errorf("%d valid of the void ones, %d of another booking, %d of another event; %v", void, other, twin, err)
+	if void != 0 || other != 1 || twin != 1 {
+		return errors.Join(fmt.Errorf("%d valid of the void ones, %d of another booking, %d of another event", void, other, twin), err1, err2, err3)
 	}
 	return nil
 }
@@ -563,7 +566,7 @@ func oneOrdinal(x *liar) error {
 		return errors.New("two tickets of one place were issued")
 	}
 	if n, err := x.valid(x.event, "sold too"); n != 0 || err != nil {
-		return fmt.Errorf("%d tickets of a refused issue, %w", n, err)
+		return errors.Join(fmt.Errorf("%d tickets of a refused issue", n), err)
 	}
 	all[2].Ordinal = 2
 	if err := x.Tickets.Issue(x.ctx, id, all, []byte("{}")); err != nil {

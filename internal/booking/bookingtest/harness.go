@@ -35,8 +35,10 @@ func NewClock() *Clock {
 // Now is the time, in whole milliseconds.
 func (c *Clock) Now() time.Time { return time.UnixMilli(c.ms.Load()).UTC() }
 
-// Set and Add move it.
-func (c *Clock) Set(t time.Time)     { c.ms.Store(t.UnixMilli()) }
+// Set moves it to t.
+func (c *Clock) Set(t time.Time) { c.ms.Store(t.UnixMilli()) }
+
+// Add moves it by d.
 func (c *Clock) Add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // Harness is a fresh store and what tests need around it. All of it is closed by the test's cleanup.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-project/holdfast/internal/board"
 	"github.com/holdfast-project/holdfast/internal/booking"
-	"github.com/holdfast-project/holdfast/internal/catalog"
 	"github.com/holdfast-project/holdfast/internal/identity"
 	"github.com/holdfast-project/holdfast/internal/payment"
 )
@@ -396,10 +395,10 @@ var lifeRules = []rule{
 		w.no(booking.ErrCeiling, extend)
 	}},
 	{"every unsold seat can be bought after a storm whose holds all ended, with no sweeper", func(w *world) { // C-03, C-68
-		all := func(make func(no int32) booking.Command) {
+		all := func(command func(no int32) booking.Command) {
 			var commands []booking.Command
 			for no := range int32(200) {
-				commands = append(commands, make(no))
+				commands = append(commands, command(no))
 			}
 			for i, r := range w.apply(commands...) {
 				if r.Err != nil {
@@ -625,7 +624,7 @@ var readRules = []rule{
 		if _, err := booking.ParseBookingID(booking.HoldID(k).String()); !errors.Is(err, identity.ErrID) {
 			w.Errorf("a hold's id was read as a booking's: %v", err)
 		}
-		var _ catalog.EventID = hold.Event
+		same(w, "event", w.cinema.ID, hold.Event)
 	}},
 }
 

@@ -36,8 +36,8 @@ func (s *stage) poisoned(who identity.CustomerID, how func() error) {
 	}, nil)
 }
 
-// batchOf runs holds of seats of row B on, so that all of them are one batch; the first error is that of the poisoned customer.
-func (s *stage) batchOf(n int, bad identity.CustomerID) (poisoned error, others []error) {
+// batchOf runs holds of seats of row B on, so that all of them are one batch; the last error is that of the poisoned customer.
+func (s *stage) batchOf(n int, bad identity.CustomerID) (others []error, poisoned error) {
 	open := s.gate.close()
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = s.try(s.cinema, newCustomer(), "A5") })
@@ -53,7 +53,7 @@ func (s *stage) batchOf(n int, bad identity.CustomerID) (poisoned error, others 
 	if sizes := s.gate.sizes(); len(sizes) < 2 || sizes[1] != n {
 		s.Fatalf("batches of %v: nothing was tried", sizes)
 	}
-	return poisoned, others
+	return others, poisoned
 }
 
 var laneTests = []engineTest{
@@ -64,7 +64,7 @@ var laneTests = []engineTest{
 			s.Clock.Add(time.Hour) // the seats of the round before are free again
 			bad := newCustomer()
 			s.poisoned(bad, how)
-			err, others := s.batchOf(64, bad)
+			others, err := s.batchOf(64, bad)
 			if err == nil {
 				s.Errorf("%d: the poisoned command was done", i)
 			}

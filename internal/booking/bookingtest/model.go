@@ -258,6 +258,10 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+func (p *modelPayment) unpaid() bool {
+	return p.status == booking.PaymentPending || p.status == booking.PaymentFailed || p.status == booking.PaymentExpired
+}
+
 func (p *modelPayment) owe(amount int64) {
 	if amount > 0 {
 		p.owed += amount
@@ -273,9 +277,7 @@ func (m *model) settle(id int, notice string, status payment.Status, charged int
 		return
 	}
 	m.notices[notice] = notice != ""
-	switch p.status {
-	case booking.PaymentPending, booking.PaymentFailed, booking.PaymentExpired:
-	default:
+	if !p.unpaid() {
 		return
 	}
 	switch {
@@ -291,7 +293,7 @@ func (m *model) settle(id int, notice string, status payment.Status, charged int
 		}
 		p.owe(charged)
 		if h.booked == "failed" {
-			h.refund = p.owed
+			h.refund += p.owed
 		}
 	case p.status != booking.PaymentPending:
 	case status == payment.Failed:
@@ -662,13 +664,9 @@ func (h *History) repeat() {
 		if i < 0 {
 			return
 		}
-		p := h.m.payments[i]
-		switch p.status {
-		case booking.PaymentPending, booking.PaymentFailed, booking.PaymentExpired:
-			if !h.m.live(p.hold) { // its session was never opened
-				h.send(c, booking.ErrHoldEnded)
-				return
-			}
+		if p := h.m.payments[i]; p.unpaid() && !h.m.live(p.hold) { // its session was never opened
+			h.send(c, booking.ErrHoldEnded)
+			return
 		}
 	case *booking.QuoteCancellation:
 		if !slices.Contains(h.quotes, c.ID) {
@@ -707,7 +705,7 @@ func (h *History) sweep(ctx context.Context, q booking.EndedHolds) error {
 	}
 	for i, r := range a.Results {
 		if r.Err != nil || r.Hold.State != booking.HoldExpired {
-			return fmt.Errorf("sweep of %v: %v, %w", ended[i], r.Hold.State, r.Err)
+			return fmt.Errorf("sweep of %v: %v, %s", ended[i], r.Hold.State, said(r.Err))
 		}
 	}
 	return nil
@@ -740,7 +738,7 @@ func (h *History) flush(ctx context.Context) error {
 				break
 			}
 			if !errors.Is(r.Err, want[i]) || (r.Err == nil) != (want[i] == nil) {
-				return fmt.Errorf("%T: %v, the model says %v", batch[i], r.Err, want[i])
+				return fmt.Errorf("%T: %s, the model says %s", batch[i], said(r.Err), said(want[i]))
 			}
 		}
 		if !short {
@@ -750,6 +748,13 @@ func (h *History) flush(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func said(err error) string {
+	if err == nil {
+		return "done"
+	}
+	return err.Error()
 }
 
 // view is what both sides can say of everything.

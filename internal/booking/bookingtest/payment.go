@@ -1,6 +1,7 @@
 package bookingtest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -316,6 +317,35 @@ var payRules = []rule{
 		for _, r := range w.books(w.cinema).Refunds {
 			same(w, "cause", booking.CauseDuplicate, r.Cause)
 		}
+	}},
+	{"a booking fails once, however many payments come too late, and each goes back with its own reason told", func(w *world) { // C-32
+		c := w.seats(w.cinema, newCustomer(), 1)
+		w.ok(c)
+		var ids []booking.PaymentID
+		for range 2 {
+			ids = append(ids, w.ok(w.checkout(c)).Payment.ID)
+			w.ok(w.settle(ids[len(ids)-1], payment.Failed))
+		}
+		w.Clock.Set(w.hold(c.ID).Until.Add(time.Millisecond))
+		w.ok(w.settle(ids[0], payment.Succeeded))
+		wrong := w.settle(ids[1], payment.Succeeded)
+		wrong.State.Charged.Amount = 700
+		w.ok(wrong)
+		same(w, "refund of the booking", int64(stallsPrice+700), w.booking(c.ID).Refund)
+		messages, err := w.Outbox.Take(w.Context(), w.Clock.Now(), 10)
+		if err != nil {
+			w.Fatal(err)
+		}
+		var told []string
+		for _, m := range messages {
+			var fact booking.RefundFact
+			if err := json.Unmarshal(m.Payload, &fact); err != nil {
+				w.Error(err)
+			}
+			told = append(told, m.Type+" "+fact.Reason)
+		}
+		same(w, "messages", []string{"booking.failed late", "booking.refund-due late", "booking.refund-due wrong"}, told)
+		same(w, "refunded", 2, w.refunds())
 	}},
 	{"a wrong amount or currency fails the booking, frees the places and goes back whole", func(w *world) { // C-64
 		for i, charged := range []money.Money{eur(stallsPrice - 1), eur(stallsPrice + 1), {Amount: stallsPrice, Currency: "USD"}} {

@@ -37,12 +37,11 @@ func Shrink(steps []Step, fails func([]Step) bool) []Step {
 				func(s *Step) *uint8 { return &s.A }, func(s *Step) *uint8 { return &s.B }, func(s *Step) *uint8 { return &s.C }, func(s *Step) *uint8 { return &s.D },
 			} {
 				simpler := slices.Clone(steps)
-				if at := part(&simpler[i]); *at == 0 {
+				at := part(&simpler[i])
+				if *at == 0 {
 					continue
-				} else {
-					*at = 0
 				}
-				if fails(simpler) {
+				if *at = 0; fails(simpler) {
 					steps, again = simpler, true
 				}
 			}
