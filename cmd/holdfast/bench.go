@@ -104,7 +104,7 @@ func (b *benchFlags) run(c *cobra.Command, serverFlags []string) error {
 			if err != nil {
 				return nil, err
 			}
-			cfg.Target, cfg.Few, cfg.AdminKey = own.servers[0].url, own.few(), own.key
+			cfg.Target, cfg.Ops, cfg.Few, cfg.AdminKey = own.servers[0].url, own.servers[0].ops, own.few(), own.key
 			environment.SyncedWriteMs = own.syncedWriteMs()
 		}
 		return s.Run(c.Context(), cfg)

@@ -33,6 +33,7 @@ type childConfig struct {
 // child is a server in a process of its own.
 type child struct {
 	url    string
+	ops    string // where operators look; the same without --ops-listen
 	log    string // file
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -85,8 +86,8 @@ func (s *child) awaitReady(ctx context.Context, file string) error {
 	defer tick.Stop()
 	for {
 		if data, err := os.ReadFile(file); err == nil {
-			s.url = strings.TrimSpace(string(data))
-			if answersReady(ctx, s.url) {
+			s.url, s.ops, _ = strings.Cut(strings.TrimSpace(string(data)), "\n")
+			if answersReady(ctx, s.ops) {
 				return nil
 			}
 		}

@@ -18,13 +18,13 @@ import (
 	"github.com/holdfast-project/holdfast/internal/loadgen"
 )
 
-// ready tells whoever started this process where it listens. The file appears with all of its content.
+// ready tells whoever started this process where it listens, for everybody and for operators. The file appears with all of its content.
 func (a *app) ready() error {
 	if a.cfg.ReadyFile == "" {
 		return nil
 	}
 	draft := a.cfg.ReadyFile + ".new"
-	if err := os.WriteFile(draft, []byte(a.localURL()+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(draft, []byte(a.localURL()+"\nhttp://"+a.server.OpsAddr()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("%w: --ready-file: %w", errUsage, err)
 	}
 	return os.Rename(draft, a.cfg.ReadyFile)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -86,7 +87,8 @@ func (r *run) prefill(ctx context.Context, h *house) error {
 		return err
 	}
 	me := r.api.As(s)
-	want := len(h.pairs) / 12 // of the pairs, four in one hold
+	want := len(h.pairs) / 3
+	order := rand.New(rand.NewPCG(r.cfg.Seed, 0)).Perm(len(h.pairs))
 	done := r.phase("filling the house", int64(want))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(32)
@@ -100,7 +102,7 @@ func (r *run) prefill(ctx context.Context, h *house) error {
 		g.Go(func() error {
 			var seats []string
 			for k := range 4 {
-				pair := h.pairs[(i*4+k)*11%len(h.pairs)]
+				pair := h.pairs[order[i*4+k]]
 				seats = append(seats, pair[:]...)
 			}
 			_, err := me.PlaceHold(ctx, h.id, client.HoldRequest{Seats: seats})
