@@ -90,6 +90,7 @@ func open(ctx context.Context, cfg Config, logs io.Writer) (_ *app, err error) {
 		}
 		a.sim, err = simulator.New(simulator.Config{
 			Path: filepath.Join(cfg.Data, "simulator.ledger"), Secrets: []payment.Secret{secret}, Now: now, Logger: a.log,
+			Workers:     simulatorWorkers,
 			CallbackURL: func() string { return a.localURL() + "/v1/payments/simulator/callback" },
 			PayURL:      func(id string) string { return a.publicURL() + "/simulator/pay/" + id },
 		})
@@ -128,6 +129,9 @@ func open(ctx context.Context, cfg Config, logs io.Writer) (_ *app, err error) {
 	})
 	return a, err
 }
+
+// simulatorWorkers is how many callbacks are on their way at once: each waits for a batch of its lane, and a crowd pays thousands of times a second.
+const simulatorWorkers = 256
 
 func openDatabase(ctx context.Context, cfg Config) (*sqlite.DB, error) {
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
