@@ -41,7 +41,7 @@ func newBenchCommand() *cobra.Command {
 		Example: "  holdfast bench --scenario holds\n" +
 			"  holdfast bench --scenario lastseat --clients 500 --format json\n" +
 			"  holdfast bench --scenario holds -- --lanes 4 --sqlite-synchronous normal",
-		RunE: func(c *cobra.Command, args []string) error { return b.run(c, args) },
+		RunE: b.run,
 	}
 	f := c.Flags()
 	f.StringVar(&b.scenario, "scenario", "", "what to do: see above")

@@ -47,7 +47,8 @@ func get(target, more string) []byte {
 // ask writes a request of a customer for two seats.
 func (d *driver) ask(prefix, event, token string, seats [2]string) []byte {
 	const left, middle, right = `{"seats":["`, `","`, `"]}`
-	b := append(d.request[:0], "POST "...)
+	b := d.request[:0]
+	b = append(b, "POST "...)
 	b = append(append(append(append(b, prefix...), "/v1/events/"...), event...), "/holds HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer "...)
 	b = append(append(b, token...), "\r\nContent-Type: application/json\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(len(left)+len(seats[0])+len(middle)+len(seats[1])+len(right)), 10)

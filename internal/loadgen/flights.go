@@ -138,10 +138,10 @@ func flights(ctx context.Context, r *run) error {
 	}
 	r.report.ratios()
 	if r.report.Ratio != nil {
-		r.report.atLeast("searches among 100,000, server by floor (median)", r.report.Ratio.Median, 0.3, "x")
+		r.report.atLeast("searches among 100,000, server by floor (median)", r.report.Ratio.Median, 0.3)
 	}
 	growth := spread(of(r.report.Rounds, func(x Round) (float64, bool) { return x.RatioFew, x.Few != nil }))
-	r.report.atLeast("searches, 100,000 by 1,000 (median)", growth.Median, 0.8, "x")
+	r.report.atLeast("searches, 100,000 by 1,000 (median)", growth.Median, 0.8)
 	r.report.figure("  its minimum over the rounds", growth.Min, "x")
 	r.report.figure("  its maximum over the rounds", growth.Max, "x")
 	r.report.figure("searches a second among 1,000 (median)", spread(of(r.report.Rounds, func(x Round) (float64, bool) { return x.Few.PerSecond, true })).Median, "/s")

@@ -85,7 +85,7 @@ func holds(ctx context.Context, r *run) error {
 		},
 	}
 	rate := float64(firstRate)
-	err = r.compare(ctx, all, server, floor, func(ctx context.Context, round int) error {
+	err = r.compare(ctx, all, server, floor, func(ctx context.Context, _ int) error {
 		for _, done := range r.report.Rounds {
 			rate = max(rate, done.Server.PerSecond)
 		}
@@ -123,7 +123,7 @@ func holds(ctx context.Context, r *run) error {
 	}
 	r.report.ratios()
 	if r.report.Ratio != nil {
-		r.report.atLeast("holds, server by floor (median)", r.report.Ratio.Median, 0.5, "x")
+		r.report.atLeast("holds, server by floor (median)", r.report.Ratio.Median, 0.5)
 	}
 	if r.report.Idle != nil {
 		r.report.atMost("commits per hold (median)", r.median(func(d *Database) float64 { return d.CommitsPerRequest }), 0.05, "")
@@ -181,7 +181,7 @@ func refusals(ctx context.Context, r *run) error {
 	}
 	r.report.ratios()
 	if r.report.Ratio != nil {
-		r.report.atLeast("refusals, server by floor (median)", r.report.Ratio.Median, 0.9, "x")
+		r.report.atLeast("refusals, server by floor (median)", r.report.Ratio.Median, 0.9)
 	}
 	if r.report.Idle == nil {
 		return nil

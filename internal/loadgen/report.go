@@ -164,10 +164,10 @@ func (r *Report) ratios() {
 	}
 }
 
-// atLeast and atMost add a figure with its goal. A goal that is missed is shown and fails nothing: how fast a machine is, is no promise.
-func (r *Report) atLeast(name string, value, goal float64, unit string) {
+// atLeast and atMost add a figure with its goal; what must be at least something is always a ratio. A goal that is missed is shown and fails nothing: how fast a machine is, is no promise.
+func (r *Report) atLeast(name string, value, goal float64) {
 	met := value >= goal
-	r.Figures = append(r.Figures, Figure{Name: name, Value: value, Unit: unit, Goal: fmt.Sprintf(">= %g", goal), Met: &met})
+	r.Figures = append(r.Figures, Figure{Name: name, Value: value, Unit: "x", Goal: fmt.Sprintf(">= %g", goal), Met: &met})
 }
 
 func (r *Report) atMost(name string, value, goal float64, unit string) {

@@ -67,7 +67,7 @@ func seatmap(ctx context.Context, r *run) error {
 	}
 	r.report.ratios()
 	if r.report.Ratio != nil {
-		r.report.atLeast("seat maps, server by floor (median)", r.report.Ratio.Median, 0.9, "x")
+		r.report.atLeast("seat maps, server by floor (median)", r.report.Ratio.Median, 0.9)
 	}
 	body := spread(of(r.report.Rounds, func(x Round) (float64, bool) {
 		return float64(x.Server.Bytes) / float64(x.Server.Requests), x.Server.Requests > 0
@@ -132,7 +132,7 @@ func (r *run) trickle(ctx context.Context, h *house, held *atomic.Int64) error {
 		case err == nil:
 			held.Add(1)
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // stopped
+			return nil
 		default:
 			return err
 		}

@@ -194,7 +194,10 @@ func (f *inFlight) RoundTrip(r *http.Request) (*http.Response, error) {
 	n := f.now.Add(1)
 	defer f.now.Add(-1)
 	f.all.Add(1)
-	for peak := f.peak.Load(); n > peak && !f.peak.CompareAndSwap(peak, n); peak = f.peak.Load() {
+	for {
+		if peak := f.peak.Load(); n <= peak || f.peak.CompareAndSwap(peak, n) {
+			break
+		}
 	}
 	return f.next.RoundTrip(r)
 }
@@ -411,6 +414,7 @@ func (s *sale) decide(ctx context.Context, w *worker, c *customer, hold *client.
 			return fmt.Errorf("a release: %w", err)
 		}
 		return nil
+	default: // everybody else pays, or tries to
 	}
 	pay, err := s.checkout(ctx, c, hold, w.rng.IntN(10) == 0)
 	if err != nil || pay == nil {
@@ -445,6 +449,7 @@ func (s *sale) decide(ctx context.Context, w *worker, c *customer, hold *client.
 		if pay, err = s.checkout(ctx, c, hold, false); err != nil || pay == nil { // with another card
 			return err
 		}
+	default: // pays and is told once
 	}
 	return s.simulate(ctx, pay, act)
 }
