@@ -155,13 +155,12 @@ func (c *Opened) decide(s *sheet) Result {
 
 // Settle applies what a provider says of a payment: by a notice, or because the reconciler asked.
 type Settle struct {
-	Payment   PaymentID
-	Notice    NoticeRef // zero when the provider was asked
-	State     payment.State
-	Places    Naming
-	Times     Times
-	Closed    bool // the provider was told to close the session, and this is its answer
-	Abandoned bool // the provider could not be reached: only the next time to ask is set
+	Payment PaymentID
+	Notice  NoticeRef // zero when the provider was asked
+	State   payment.State
+	Places  Naming
+	Times   Times
+	Closed  bool // the provider was told to close the session, and this is its answer
 }
 
 // EventID of the command.

@@ -47,7 +47,8 @@ const maxAlternatives = 3
 // ErrKeyReused; ErrNotFound, ErrHoldEnded or ErrAlreadyBooked for the hold to be replaced; ErrBusy, ErrUnavailable.
 func (s *Service) PlaceHold(ctx context.Context, p PlaceHold) (Placed, error) {
 	e := p.Event
-	if err := saleOpen(e, s.Now()); err != nil {
+	// Before the sale nobody can have a hold; after it a repetition under the same key may be about one that there is.
+	if err := saleOpen(e, s.Now()); err != nil && (p.Key == "" || errors.Is(err, ErrNotOnSale)) {
 		return Placed{}, err
 	}
 	var layout *venue.Layout

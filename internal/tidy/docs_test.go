@@ -175,7 +175,7 @@ func settingsAreDocumented(t *tree) []string {
 				if err != nil {
 					break
 				}
-				if v, _, _ := strings.Cut(reflect.StructTag(tag).Get("env"), ","); v != "" {
+				if v, _, _ := strings.Cut(reflect.StructTag(tag).Get("env"), ","); v != "" && v != "-" {
 					is["HOLDFAST_"+v] = t.at(s, n)
 				}
 			case *ast.BasicLit:
