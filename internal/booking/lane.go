@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -159,6 +160,9 @@ func (l *lane) run() {
 	for range l.wake {
 		for batch := l.take(); len(batch) > 0; batch = l.take() {
 			l.serve(batch)
+			// Those who were just answered, and requests that are ready to be read, go first: their commands make the next batch larger, and a larger
+			// one costs less for each (measured: twice the size). When nobody else is ready this costs nothing.
+			runtime.Gosched()
 		}
 		l.mu.Lock()
 		stop := l.closed && l.size == 0
