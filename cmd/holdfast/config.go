@@ -132,13 +132,20 @@ func (c *Config) proxies() ([]netip.Prefix, error) {
 // adminKey reads the admin key that an operator chose; empty when there is none.
 func (c *Config) adminKey() (string, error) {
 	if c.AdminKeyFile == "" {
-		return c.AdminKey, nil
+		key := strings.TrimSpace(c.AdminKey) // as headers are
+		if key == "" && c.AdminKey != "" {
+			return "", fmt.Errorf("%w: HOLDFAST_ADMIN_KEY is blank; give a key or leave it out", errUsage)
+		}
+		return key, nil
 	}
 	data, err := os.ReadFile(c.AdminKeyFile)
 	if err != nil {
 		return "", fmt.Errorf("%w: --admin-key-file: %w", errUsage, err)
 	}
 	key := strings.TrimSpace(string(data))
+	if key == "" {
+		return "", fmt.Errorf("%w: --admin-key-file: %s is empty", errUsage, c.AdminKeyFile)
+	}
 	if c.AdminKey != "" && subtle.ConstantTimeCompare([]byte(key), []byte(c.AdminKey)) != 1 {
 		return "", fmt.Errorf("%w: --admin-key-file and HOLDFAST_ADMIN_KEY give different keys; give one", errUsage)
 	}

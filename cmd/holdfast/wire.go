@@ -42,7 +42,8 @@ type app struct {
 	relay    *outbox.Relay
 	metrics  *metrics
 	server   *httpd.Server
-	adminKey string // made at this start and shown once; empty otherwise
+	unlock   func() error // of the data folder
+	adminKey string       // made at this start and shown once; empty otherwise
 }
 
 // open wires the program. On an error everything that was opened is closed again.
@@ -62,6 +63,10 @@ func open(ctx context.Context, cfg Config, logs io.Writer) (_ *app, err error) {
 		return nil, err
 	}
 	opened = append(opened, a.db.Close)
+	if a.unlock, err = lockData(cfg.Data); err != nil {
+		return nil, err
+	}
+	opened = append(opened, a.unlock)
 	a.metrics.database(a.db)
 	if a.keys, err = identity.LoadKeyring(ctx, sqlite.NewKeys(a.db), now()); err != nil {
 		return nil, fmt.Errorf("signing keys: %w", err)
@@ -272,7 +277,7 @@ func (a *app) close() error {
 	if a.sim != nil {
 		err = a.sim.CloseLedger()
 	}
-	return errors.Join(err, a.db.Close())
+	return errors.Join(err, a.db.Close(), a.unlock())
 }
 
 // runSmallLoops keeps figures for the search and the metrics current, and learns of rotated keys.

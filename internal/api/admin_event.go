@@ -269,6 +269,8 @@ func matched(field string, e *catalog.Event) (version int, err error) {
 }
 
 func (a *API) editEvent(ctx context.Context, in *editEventInput) (*staffEventOutput, error) {
+	a.edits.Lock()
+	defer a.edits.Unlock()
 	e, err := a.event(ctx, in.Event)
 	if err != nil {
 		return nil, err
@@ -293,7 +295,8 @@ func (a *API) editEvent(ctx context.Context, in *editEventInput) (*staffEventOut
 	return a.staffEvent(ctx, e)
 }
 
-// setPools changes the limits that differ, and gives what takes the changes back.
+// setPools changes limits, and gives what takes the changes back. One that is as the catalog has it already is set all the same: after a crash in the
+// middle of an edit that is how staff put the engine right.
 func (a *API) setPools(ctx context.Context, e *catalog.Event, changes []PoolChange) (undo []booking.SetPool, err error) {
 	for i, p := range changes {
 		no, ok := e.Pool(p.Pool)
@@ -304,9 +307,6 @@ func (a *API) setPools(ctx context.Context, e *catalog.Event, changes []PoolChan
 		after := before
 		set(&after.Capacity, p.Capacity)
 		set(&after.Overbook, p.Overbook)
-		if after == before {
-			continue
-		}
 		if err := a.Booking.SetPool(ctx, after); err != nil {
 			return undo, err
 		}

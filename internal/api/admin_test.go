@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,6 +129,37 @@ func TestEventIsEditedByWhoSawItsLastVersion(t *testing.T) {
 	_, err = w.admin.EditEvent(ctx, event, now.ETag, client.EventEdit{Pools: []client.PoolEdit{{Pool: "VIP"}}})
 	if p := problem(t, err); p.Status != 422 || p.Errors[0].Pointer != "#/pools/0/pool" {
 		t.Errorf("an unknown pool: %+v", p)
+	}
+}
+
+// Two who edit the same version at once: one is refused, and the engine sells what the event says, not what the refused one wanted.
+func TestEditsAtOnceLeaveOneLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := context.Background()
+	event := w.festival("festival", 1000, plenty())
+	for round := range 20 {
+		e, err := w.admin.Event(ctx, event)
+		w.must(err)
+		var edits sync.WaitGroup
+		for _, capacity := range []int64{int64(100 + round), int64(900 + round)} {
+			edits.Go(func() {
+				_, err := w.admin.EditEvent(ctx, event, e.ETag, client.EventEdit{Pools: []client.PoolEdit{{Pool: "STANDING", Capacity: &capacity}}})
+				var refused *client.Problem
+				if err != nil && (!errors.As(err, &refused) || refused.Status != http.StatusPreconditionFailed) {
+					t.Error(err)
+				}
+			})
+		}
+		edits.Wait()
+		now, err := w.admin.Event(ctx, event)
+		w.must(err)
+		if s, err := w.admin.Stats(ctx, event); err != nil || s.Pools[0].Available != now.Stocks[0].Capacity {
+			t.Fatalf("round %d: the event says %d, the engine sells %+v, %v", round, now.Stocks[0].Capacity, s.Pools[0], err)
+		}
+	}
+	if r, err := w.admin.Audit(ctx, event); err != nil || !r.OK {
+		t.Errorf("the audit: %+v, %v", r, err)
 	}
 }
 

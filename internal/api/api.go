@@ -82,6 +82,10 @@ type API struct {
 	layouts  layoutFiles
 	lists    seatLists
 	streams  chan struct{}
+
+	// edits lets one edit of an event pass at a time: limits of pools are rows of the engine, the rest is the catalog's, and two edits in between
+	// each other would leave one's limits with the other's event.
+	edits sync.Mutex
 }
 
 // New makes the handler of all routes. It panics only on a mistake in this package's declarations, which every test would show.

@@ -47,7 +47,21 @@ func (s *Service) Audit(ctx context.Context, event catalog.EventID) ([]Violation
 	if err != nil {
 		return nil, err
 	}
-	return Audit(b), nil
+	found := Audit(b)
+	e, _, err := s.eventOf(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range e.Pools {
+		capacity, overbook := int64(0), int64(0)
+		for _, k := range b.Pools[i] {
+			capacity, overbook = capacity+k.Capacity, overbook+k.Overbook
+		}
+		if capacity+overbook != p.Capacity+p.Overbook {
+			found = append(found, Violation{"pool-limit", fmt.Sprintf("pool %s sells %d + %d units, the event says %d + %d", p.Name, capacity, overbook, p.Capacity, p.Overbook)})
+		}
+	}
+	return found, nil
 }
 
 // Audit is the pure part of Service.Audit.

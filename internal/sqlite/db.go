@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -80,8 +81,15 @@ func openFile(ctx context.Context, path string, o Options) (*DB, error) {
 		v := url.Values{"_pragma": append(extra, pragmas...), "_txlock": {"immediate"}}
 		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
 	}
+	// Whoever can read the file can sign tokens and tickets. SQLite gives its log the same permissions.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
 	db := &DB{now: o.Now, writer: make(chan *writer, 1)}
-	var err error
 	if db.write, err = sql.Open("sqlite", dsn()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
