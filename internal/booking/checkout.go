@@ -73,7 +73,8 @@ func (c *Checkout) decide(s *sheet) Result {
 		return Result{Err: ErrAlreadyBooked, Hold: h}
 	case !s.owns(h):
 		return Result{Err: ErrHoldEnded, Hold: h}
-	case c.Event.Kind == catalog.Flight && len(c.Buyer.Passengers) != h.Places:
+	case len(c.Buyer.Passengers) != h.Places && (c.Event.Kind == catalog.Flight || len(c.Buyer.Passengers) > 0):
+		// Elsewhere than on a flight names are not asked for, but those that are given must not be lost or end on another's ticket.
 		return Result{Err: &InputError{
 			Code: "passengers-required", Pointer: "/passengers",
 			Detail: fmt.Sprintf("name one passenger for each of the %d places of the hold", h.Places),
