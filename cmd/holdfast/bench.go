@@ -86,6 +86,9 @@ func (b *benchFlags) run(c *cobra.Command, serverFlags []string) error {
 	case b.load.Target != "" && len(serverFlags) > 0:
 		return fmt.Errorf("%w: flags after -- are for an own server, and --target names another", errUsage)
 	}
+	if err := s.Check(b.load); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
 	cfg := b.load
 	cfg.Now, cfg.Stadium, cfg.Progress = httpd.Now, stadium, &loadgen.Progress{}
 	cfg.AdminKey = cmp.Or(b.adminKey, os.Getenv("HOLDFAST_ADMIN_KEY"))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -71,10 +70,7 @@ var errFlights = errors.New("flights are missing")
 
 // flights measures searching, in a small and in a large catalog.
 func flights(ctx context.Context, r *run) error {
-	if r.cfg.Few == "" {
-		return errors.New("flights needs two servers with its own flights: start it without --target")
-	}
-	few, err := url.Parse(r.cfg.Few)
+	few, err := hostOf(r.cfg.Few)
 	if err != nil {
 		return err
 	}
@@ -83,7 +79,7 @@ func flights(ctx context.Context, r *run) error {
 		return err
 	}
 	defer hangUp(all)
-	small, err := r.drivers(ctx, few.Host)
+	small, err := r.drivers(ctx, few)
 	if err != nil {
 		return err
 	}

@@ -106,8 +106,11 @@ func Scenarios() []Scenario {
 	}
 }
 
-// ErrScenario: there is none of that name.
-var ErrScenario = errors.New("no such scenario")
+// Errors of what is asked for.
+var (
+	ErrScenario = errors.New("no such scenario")
+	ErrConfig   = errors.New("such a run can't be made")
+)
 
 // Find gives a scenario by name; ErrScenario.
 func Find(name string) (Scenario, error) {
@@ -134,8 +137,41 @@ type run struct {
 	mu     sync.Mutex // of the report's failures
 }
 
+// Check says what is wrong with a configuration, before a server is started for it; an empty target is left out. Error: ErrConfig.
+func (s Scenario) Check(cfg Config) error {
+	switch {
+	case cfg.Clients < 0 || cfg.Clients > MaxClients:
+		return fmt.Errorf("%w: clients are 1 to %d", ErrConfig, MaxClients)
+	case cfg.Rounds < 0 || cfg.Rounds > MaxRounds:
+		return fmt.Errorf("%w: rounds are 1 to %d", ErrConfig, MaxRounds)
+	case cfg.Duration < 0 || cfg.Duration > MaxDuration:
+		return fmt.Errorf("%w: a side of a round lasts at most %v", ErrConfig, MaxDuration)
+	case cfg.Target == "":
+		return nil
+	case s.Name == "flights" && cfg.Few == "":
+		return fmt.Errorf("%w: flights needs two servers that were filled for it; leave the target out", ErrConfig)
+	}
+	_, err := hostOf(cfg.Target)
+	return err
+}
+
+// hostOf is the host of a server's address, with its port.
+func hostOf(target string) (string, error) {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "http" || u.Host == "" {
+		return "", fmt.Errorf("%w: the target %q is not http://host:port", ErrConfig, target)
+	}
+	if u.Port() == "" {
+		return u.Host + ":80", nil
+	}
+	return u.Host, nil
+}
+
 // Run drives a scenario and reports. The error is only for what kept it from running; what the scenario found wrong is in the report.
 func (s Scenario) Run(ctx context.Context, cfg Config) (*Report, error) {
+	if err := s.Check(cfg); err != nil {
+		return nil, err
+	}
 	if cfg.Clients == 0 {
 		cfg.Clients = s.clients
 	}
@@ -150,9 +186,6 @@ func (s Scenario) Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	if cfg.Progress == nil {
 		cfg.Progress = &Progress{}
-	}
-	if cfg.Clients < 1 || cfg.Clients > MaxClients || cfg.Rounds < 1 || cfg.Rounds > MaxRounds || cfg.Duration < 0 || cfg.Duration > MaxDuration {
-		return nil, fmt.Errorf("clients are 1 to %d, rounds 1 to %d, a round's side lasts at most %v", MaxClients, MaxRounds, MaxDuration)
 	}
 	r, err := newRun(s, cfg)
 	if err != nil {
@@ -178,13 +211,9 @@ func (s Scenario) Run(ctx context.Context, cfg Config) (*Report, error) {
 }
 
 func newRun(s Scenario, cfg Config) (*run, error) {
-	u, err := url.Parse(cfg.Target)
-	if err != nil || u.Scheme != "http" || u.Host == "" {
-		return nil, fmt.Errorf("the target %q is not http://host:port", cfg.Target)
-	}
-	host := u.Host
-	if u.Port() == "" {
-		host += ":80"
+	host, err := hostOf(cfg.Target)
+	if err != nil {
+		return nil, err
 	}
 	r := &run{
 		cfg: cfg, host: host, tag: fmt.Sprintf("bench-%s-%d", s.Name, cfg.Now().UnixMilli()),
