@@ -15,7 +15,7 @@ FUZZ_TIME ?= 20s
 PKG ?= ./...
 ARGS ?=
 
-.PHONY: help run demo test verify bench lint fmt generate deps check-deps guards storm fuzz-short clean
+.PHONY: help run demo test verify bench lint fmt generate deps check-deps guards fuzz-short clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,10 +54,6 @@ bench: ## Run a load scenario against an own server (ARGS="--scenario holds --fo
 guards: ## Take each guard and unique index out of the store in turn: a test must go red each time (slow)
 	@tests=$$($(GO) test -list '^TestGuards' ./internal/sqlite/); grep -q ^TestGuards <<<"$$tests" || { echo "guards: there is no TestGuards… in internal/sqlite"; exit 1; }
 	HOLDFAST_TEST_GUARDS=1 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestGuards' -v ./internal/sqlite/
-
-storm: ## Kill the server in the middle of a storm, 20 times: nothing acknowledged may be missing (slow)
-	@tests=$$($(GO) test -list '^TestStorm' ./cmd/holdfast/); grep -q ^TestStorm <<<"$$tests" || { echo "storm: there is no TestStorm… in cmd/holdfast"; exit 1; }
-	HOLDFAST_TEST_STORM=20 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestStorm' -v ./cmd/holdfast/
 
 fuzz-short: ## Fuzz every fuzz target for a short while (FUZZ_TIME=20s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
