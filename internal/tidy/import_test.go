@@ -59,7 +59,7 @@ var technology = map[string][]string{
 // Concepts do no I/O: what they may not import of the standard library, and who may after all.
 var banned = map[string][]string{
 	"database/sql": {"internal/sqlite"},
-	"os":           {"internal/payment/simulator", "internal/tidy", "internal/loadgen"}, // its ledger, which survives a kill
+	"os":           {"internal/payment/simulator", "internal/sqlite", "internal/tidy", "internal/loadgen"}, // files of their own, with permissions of their own
 	"os/exec":      {"internal/loadgen"},
 	"net":          {"internal/httpd", "internal/api", "internal/loadgen"},
 	// Callbacks of providers carry signatures in headers, and the simulator sends them.
