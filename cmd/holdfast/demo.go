@@ -35,7 +35,7 @@ func newDemoCommand() *cobra.Command {
 			if err != nil {
 				return errors.Join(err, a.server.Close(), a.close())
 			}
-			a.announce(c.ErrOrStderr())
+			a.announce()
 			a.showDemo(c.OutOrStdout(), made)
 			return a.run(c.Context())
 		},

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +19,7 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.announce(c.ErrOrStderr())
+			a.announce()
 			if err := a.ready(); err != nil {
 				return errors.Join(err, a.server.Close(), a.close())
 			}
@@ -31,8 +30,8 @@ func newServeCommand() *cobra.Command {
 	return c
 }
 
-// announce says in one line what was chosen, and shows a fresh admin key once.
-func (a *app) announce(w io.Writer) {
+// announce says in one line what was chosen.
+func (a *app) announce() {
 	payments := a.cfg.Payments
 	a.log.Info("serving", "address", a.localURL(), "operators", a.server.OpsAddr(), "database", "sqlite in "+a.cfg.Data,
 		"synchronous", a.cfg.Synchronous, "payments", payments, "processes", "one only: the embedded database is not shared")
@@ -41,10 +40,6 @@ func (a *app) announce(w io.Writer) {
 	}
 	if payments == "simulator" {
 		a.log.Warn("payments are only pretended by the simulator: no money moves")
-	}
-	if a.adminKey != "" {
-		// Not through the logger: logs are kept and shipped, this is shown once.
-		fmt.Fprintf(w, "\nadmin key, made now and shown this once: %s\n\n", a.adminKey)
 	}
 }
 

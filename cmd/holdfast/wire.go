@@ -31,19 +31,18 @@ import (
 // app is the whole program, wired and listening. This file is the only place that chooses implementations; serve, demo, bench and the end-to-end
 // tests all open the program through it.
 type app struct {
-	cfg      Config
-	log      *slog.Logger
-	db       *sqlite.DB
-	catalog  *catalog.Catalog
-	booking  *booking.Service
-	boards   *board.Registry
-	keys     *identity.Keyring
-	sim      *simulator.Simulator // nil without --payments simulator
-	relay    *outbox.Relay
-	metrics  *metrics
-	server   *httpd.Server
-	unlock   func() error // of the data folder
-	adminKey string       // made at this start and shown once; empty otherwise
+	cfg     Config
+	log     *slog.Logger
+	db      *sqlite.DB
+	catalog *catalog.Catalog
+	booking *booking.Service
+	boards  *board.Registry
+	keys    *identity.Keyring
+	sim     *simulator.Simulator // nil without --payments simulator
+	relay   *outbox.Relay
+	metrics *metrics
+	server  *httpd.Server
+	unlock  func() error // of the data folder
 }
 
 // open wires the program. On an error everything that was opened is closed again.
@@ -71,7 +70,7 @@ func open(ctx context.Context, cfg Config, logs io.Writer) (_ *app, err error) {
 	if a.keys, err = identity.LoadKeyring(ctx, sqlite.NewKeys(a.db), now()); err != nil {
 		return nil, fmt.Errorf("signing keys: %w", err)
 	}
-	admin, err := a.admin(ctx)
+	admin, err := a.admin(ctx, logs)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +187,7 @@ func (a *app) handler(admin identity.AdminKeyHash, now func() time.Time) (http.H
 }
 
 // admin finds the admin key: the operator's, or one made at first start, whose hash is in the database.
-func (a *app) admin(ctx context.Context) (identity.AdminKeyHash, error) {
+func (a *app) admin(ctx context.Context, logs io.Writer) (identity.AdminKeyHash, error) {
 	key, err := a.cfg.adminKey()
 	if err != nil {
 		return identity.AdminKeyHash{}, err
@@ -199,7 +198,8 @@ func (a *app) admin(ctx context.Context) (identity.AdminKeyHash, error) {
 	made := identity.NewAdminKey()
 	hash, fresh, err := sqlite.NewKeys(a.db).AdminKey(ctx, func() identity.AdminKeyHash { return identity.HashAdminKey(made) })
 	if fresh {
-		a.adminKey = made
+		// At once, for whatever goes wrong after this the key is stored; and not through the logger: logs are kept and shipped.
+		fmt.Fprintf(logs, "\nadmin key, made now and shown this once: %s\n\n", made)
 	}
 	return hash, err
 }

@@ -133,7 +133,15 @@ func New(c Config) (*API, error) {
 }
 
 // ServeHTTP answers /v1/…, /openapi.json and .yaml, /docs, /problems/… and, with a simulator, /simulator/…; nothing else is there.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Media types are the same in any case (RFC 9110, 8.3.1); huma compares them as they are written.
+	if v := r.Header["Content-Type"]; len(v) == 1 {
+		if lower := strings.ToLower(v[0]); lower != v[0] {
+			r.Header["Content-Type"] = []string{lower}
+		}
+	}
+	a.handler.ServeHTTP(w, r)
+}
 
 // bodyLimit is how many bytes the body of a request may have.
 func bodyLimit(r *http.Request) int64 {

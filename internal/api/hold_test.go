@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -452,5 +453,18 @@ func TestFullFareClassIsNamedAndItsSeatsAreNotForSale(t *testing.T) {
 	w.must(err)
 	if seats.Seats[0].Status != "blocked" || seats.Pools[0].Available != 0 {
 		t.Errorf("%+v with %d left", seats.Seats[0], seats.Pools[0].Available)
+	}
+}
+
+// Media types are the same in any case.
+func TestContentTypeInAnyCase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	event := w.cinema("cinema", plenty())
+	for i, kind := range []string{"Application/JSON", "APPLICATION/JSON; Charset=UTF-8"} {
+		body := fmt.Sprintf(`{"seats":["C%d"]}`, i+1)
+		if a := w.send(http.MethodPost, "/v1/events/"+event+"/holds", body, w.token(), "Content-Type: "+kind); a.status != http.StatusCreated {
+			t.Errorf("%s: %d %s", kind, a.status, a.body)
+		}
 	}
 }
